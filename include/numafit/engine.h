@@ -84,6 +84,7 @@ struct update {
 	struct nodeset mems;
 	struct cpuset in_force; /* what cpus come to below a cgroup that bounds it; empty: cpus */
 	bool any_wider;         /* any set that has those, or none, does as well as cpus */
+	bool untouched;         /* it is to have no cpuset from us; any does */
 	bool without_quota;     /* it is to have no CFS quota; else that is left as it is */
 };
 struct update_list {
@@ -99,6 +100,7 @@ struct placement {
 	bool has_nodes;
 	bool has_advice; /* a scheduler's advice was looked at, with that verdict */
 	enum advice_verdict advice;
+	const char *wishes; /* wishes_print()'s, for people: it is written and not read; NULL */
 };
 
 struct engine;

@@ -39,6 +39,7 @@ struct holding {
 	bool misplaced; /* it runs with another cpuset than decision says, and was not updated yet
 			 */
 	bool starting; /* its process does not run yet: the runtime may pass over an update of it */
+	bool on_reserved; /* it runs on the CPUs that are reserved for the system, by its wish */
 	/* admit is true. Where it is not `exclusive` its CPUs are the shared pool's, whichever
 	 * these are by now, and decision.cpus is empty: ledger_cpus_of(). */
 	struct decision decision;
@@ -83,6 +84,10 @@ bool holding_is_in_pool(const struct holding *h);
 /* The set that the entry's container is to run on: its own CPUs, the shared pool, or what its
  * wishes make of them. */
 struct cpuset ledger_cpus_of(const struct ledger *l, const struct holding *h);
+/* What a container without CPUs of its own runs on, with those wishes, when the pool is that: the
+ * pool, or the reserved CPUs that are online. */
+struct cpuset ledger_common_cpus(
+	const struct ledger *l, const struct wishes *w, const struct cpuset *pool);
 /* Its whole decision, with the CPUs that it holds, or the shared pool's. */
 struct decision ledger_decision_of(const struct ledger *l, const struct holding *h);
 /* Whether the entry's container shares the pool, and a cgroup keeps it there: it needs no update

@@ -8,6 +8,7 @@
 #include <numafit/log_level.h>
 #include <numafit/mistakes.h>
 #include <numafit/topo.h>
+#include <numafit/wishes.h>
 #include <stdbool.h>
 
 /* All that an operator can set, under the kubelet's names where the kubelet has one. One table in
@@ -81,6 +82,21 @@ struct reserved_memory {
 	uint64_t bytes;
 };
 
+/* What the operator says of the pods of some namespaces (namespaces.h). */
+enum { NAMESPACES_MAX = 16, NAMESPACE_NAMES_MAX = 256 };
+struct namespace_section {
+	char names[NAMESPACE_NAMES_MAX]; /* patterns with * and ?, commas between them */
+	unsigned allowed;     /* bits of WISHES_CPUS, ...: what pods may wish for here as well */
+	struct wishes wishes; /* of containers that do not say otherwise */
+	bool force;           /* of all of them, whatever they say; and nothing keeps containers
+				 that are left untouched within the shared pool */
+	bool reserved;        /* they run on the CPUs that are reserved for the system */
+};
+struct namespaces {
+	unsigned nr;
+	struct namespace_section at[NAMESPACES_MAX];
+};
+
 /* cpuManagerPolicyOptions, in the kubelet's words (pkg/kubelet/cm/cpumanager/policy_options.go). */
 struct cpu_options {
 	bool full_pcpus_only;
@@ -128,6 +144,7 @@ struct settings {
 	enum quota_use quota_use;
 	unsigned wishes_allowed; /* which wishes pods may have (wishes.h) */
 	enum unknown_wish unknown_wish;
+	struct namespaces namespaces;
 	bool container_environment; /* a new container's environment says what it has */
 	uint64_t sweep_interval_ms; /* between two looks at what is in force; 0: none */
 	enum advice_mode advice_mode;

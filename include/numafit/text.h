@@ -38,6 +38,8 @@ size_t text_position(const void *sorted, size_t nr, size_t size, const char *s);
 bool text_copy(char *dst, size_t cap, const char *s);
 /* Whether the two strings are equal; NULL counts as "". */
 bool text_equal(const char *a, const char *b);
+/* Whether the pattern of len bytes fits all of s: * stands for any bytes, ? for any one. */
+bool text_fits(const char *s, const char *pattern, size_t len);
 /* Whether the len bytes at s are well-formed UTF-8 (no surrogates, no overlong forms). */
 bool text_is_utf8(const char *s, size_t len);
 /* Make the string UTF-8, if it is not (a text that was cut to fit may end within a character): each

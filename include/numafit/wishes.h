@@ -3,7 +3,7 @@
 
 #include <numafit/cpuset.h>
 #include <numafit/nodeset.h>
-#include <numafit/settings.h>
+#include <numafit/err.h>
 #include <numafit/text.h>
 #include <numafit/topo.h>
 
@@ -18,6 +18,10 @@ enum wish_cpus {
 	WISH_CPUS_SHARED,     /* those of the shared pool, whatever it asks for */
 	WISH_CPUS_OWN_SHARED, /* the whole CPUs of its request for itself, and the shared pool as
 				well */
+	WISH_CPUS_UNTOUCHED,  /* no cpuset from us: it is in the shared pool as far as cgroups above
+				 it keep it there */
+	WISH_CPUS_UNBOUNDED,  /* likewise, and nothing keeps it in there; an operator's alone */
+	WISH_CPUS_RESERVED,   /* the CPUs that are reserved for the system; an operator's alone */
 	NR_WISH_CPUS
 };
 enum wish_cores {
@@ -44,7 +48,7 @@ enum wish_memory {
 	WISH_MEMORY_LOCAL,      /* that of the CPU that the thread runs on */
 	NR_WISH_MEMORIES
 };
-/* In the annotations' words; "" for what is not said. */
+/* In the annotations' words; "" for what is not said. Operators' are in the journal alone. */
 extern const char *const wish_cpus_words[NR_WISH_CPUS];      /* "", "own", "shared", ... */
 extern const char *const wish_cores_words[NR_WISH_CORES];    /* "", "whole", "one-thread" */
 extern const char *const wish_spread_words[NR_WISH_SPREADS]; /* "", "any", "one-node", ... */
@@ -66,9 +70,42 @@ struct wishes {
 enum { WISHES_TEXT_MAX = 256 }; /* of what follows, with its end */
 /* "cpus=shared cores=whole"; nothing where nothing is wished for. */
 void wishes_print(const struct wishes *w, struct text *to);
+/* A wish by the name that it has in annotations, and what its values are. */
+enum wish_type {
+	WISH_OF_WORDS, /* words[1] to words[nr - 1]; an enum of struct wishes */
+	WISH_OF_NODES, /* a list of NUMA nodes, which struct wishes has not: ask.advice */
+	WISH_OF_CLASS  /* wishes_is_class(); a text of struct wishes */
+};
+struct wish_row {
+	const char *name;
+	unsigned bit; /* of WISHES_CPUS, ... */
+	enum wish_type type;
+	size_t at; /* in struct wishes; not of WISH_OF_NODES */
+	const char *const *words;
+	unsigned nr;
+};
+enum { NR_WISH_ROWS = 7 };
+extern const struct wish_row wish_rows[NR_WISH_ROWS];
+/* The row of that name, or NULL. */
+const struct wish_row *wish_row_of(const char *name);
+/* Which of the row's words the text is; 1 for a text that is none of words and may be a value; 0:
+ * it is none. Whether a list of NUMA nodes is one is not looked at. */
+unsigned wish_value(const struct wish_row *row, const char *text);
+/* *w wishes for that, which wish_value() has found to be one. Not of WISH_OF_NODES. */
+void wish_enter(struct wishes *w, const struct wish_row *row, const char *text);
+/* What *of wishes for is wished for in *w as well; without `force` only what *w says nothing of. */
+void wishes_lay_over(struct wishes *w, const struct wishes *of, bool force);
+
+struct cpu_options; /* settings.h */
+
 /* The options by which the CPUs of such a container are taken: with a wish for cores those of
  * full-pcpus-only, and none that scatters threads. */
 struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_options *of_node);
+/* Whether it gets no cpuset from us: neither CPUs nor NUMA nodes of its memory. */
+static inline bool wishes_untouched(const struct wishes *w)
+{
+	return w->cpus == WISH_CPUS_UNTOUCHED || w->cpus == WISH_CPUS_UNBOUNDED;
+}
 /* Whether it is given whole cores, by its wish or by the node's options. */
 bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_node);
 /* Whether these CPUs are what it wishes for. Not so where cores are of unequal size, as while CPUs
@@ -98,8 +135,12 @@ enum {
 	WISHES_SPREAD = 16,
 	WISHES_MEMORY_POLICY = 32,
 	WISHES_RDT_CLASS = 64,
-	WISHES_BLOCKIO_CLASS = 128
+	WISHES_BLOCKIO_CLASS = 128,
+	WISHES_CPUS_UNTOUCHED = 256 /* of sections of `namespaces` alone */
 };
+/* Whether a pod's author may have that value of the row, which is a known one, where these wishes
+ * are allowed. What the kubelet would give anyway may be said by all. */
+bool wish_is_allowed(const struct wish_row *row, unsigned value, unsigned allowed);
 /* Whether that is a name of a class: letters, digits, '.', '-' and '_', of which the first one is a
  * letter or a digit; shorter than WISH_CLASS_MAX. */
 bool wishes_is_class(const char *name);

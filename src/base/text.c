@@ -74,6 +74,29 @@ bool text_copy(char *dst, size_t cap, const char *s)
 	return len >= 0 && (size_t)len < cap;
 }
 
+bool text_fits(const char *s, const char *pattern, size_t len)
+{
+	const char *end = pattern + len, *star = NULL, *from = NULL;
+
+	while (*s) {
+		if (pattern < end && *pattern == '*') {
+			star = pattern++;
+			from = s;
+		} else if (pattern < end && (*pattern == '?' || *pattern == *s)) {
+			pattern++;
+			s++;
+		} else if (star) { /* let it stand for one byte more */
+			pattern = star + 1;
+			s = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (pattern < end && *pattern == '*')
+		pattern++;
+	return pattern == end;
+}
+
 bool text_equal(const char *a, const char *b)
 {
 	return strcmp(a ? a : "", b ? b : "") == 0;

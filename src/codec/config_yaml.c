@@ -8,7 +8,9 @@
 
 enum { KEY_MAX = 256 };
 
-static const char reserved_memory[] = "reservedMemory";
+/* A section that says anything of such a list says all of it. */
+static const char *const lists[] = {"reservedMemory", "namespaces"};
+enum { NR_LISTS = sizeof lists / sizeof *lists };
 
 /* Which nodes a section is for, as its names and labels have said so far. */
 struct section {
@@ -25,7 +27,7 @@ struct reader {
 	struct settings read;
 	/* the second time, section by section */
 	unsigned at;
-	bool has_list;         /* of reservedMemory, anew */
+	bool has_list[NR_LISTS]; /* of each, anew */
 	struct settings other; /* of nodes that we are not: only whether it can be said */
 };
 
@@ -67,28 +69,6 @@ static const char *behind_number(const char *path, unsigned *nr)
 	return path[len] ? path + len + 1 : "";
 }
 
-/* Shell patterns, of * and ? alone. */
-static bool fits_pattern(const char *name, const char *pattern)
-{
-	const char *star = NULL, *from = NULL;
-
-	while (*name) {
-		if (*pattern == '*') {
-			star = pattern++;
-			from = name;
-		} else if (*pattern == '?' || *pattern == *name) {
-			pattern++;
-			name++;
-		} else if (star) { /* let it stand for one character more */
-			pattern = star + 1;
-			name = ++from;
-		} else {
-			return false;
-		}
-	}
-	return !pattern[strspn(pattern, "*")];
-}
-
 static int section_take_name(struct reader *r, struct section *s, const char *name, struct err *e)
 {
 	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789-.*?";
@@ -99,7 +79,7 @@ static int section_take_name(struct reader *r, struct section *s, const char *na
 			"* and ? for any",
 			name);
 	s->has_names = true;
-	s->is_named = s->is_named || (r->node && fits_pattern(r->node->name, name));
+	s->is_named = s->is_named || (r->node && text_fits(r->node->name, name, strlen(name)));
 	return 0;
 }
 
@@ -234,10 +214,11 @@ static int override(struct reader *r, struct settings *s, const char *key, const
 		settings_reset(s, key);
 		return 0;
 	}
-	if (path_behind_word(key, reserved_memory) && !r->has_list) {
-		settings_reset(s, reserved_memory);
-		r->has_list = true;
-	}
+	for (size_t i = 0; i < NR_LISTS; i++)
+		if (path_behind_word(key, lists[i]) && !r->has_list[i]) {
+			settings_reset(s, lists[i]);
+			r->has_list[i] = true;
+		}
 	return take_setting(s, key, value, line, e);
 }
 
@@ -256,7 +237,7 @@ static int take_override(
 	bool ours = r->out->at[nr].match == CONFIG_THIS_NODE;
 	if (nr != r->at) {
 		r->at = nr;
-		r->has_list = false;
+		memset(r->has_list, 0, sizeof r->has_list);
 	}
 	if (ours)
 		mistakes_note_key(r->all, rest, MISTAKE_IN_FILE, line);

@@ -25,8 +25,14 @@ static const struct field annotation_rows[] = {
 	FIELD("hint", NAME, AT(placement.advice), .has_flag = true,
 		.flag = AT(placement.has_advice), .words = advice_verdict_words,
 		.max = NR_ADVICE_VERDICTS),
+	FIELD("wishes", STRING, AT(placement.wishes), .optional = true),
 };
 static const struct fields annotation_fields = FIELDS(annotation_rows, struct annotation);
+/* All but the last one. */
+static const struct fields fields_read_back = {
+	.row = annotation_rows,
+	.nr = sizeof annotation_rows / sizeof *annotation_rows - 1,
+	.size = sizeof(struct annotation)};
 
 const char *placement_json_format(
 	const struct placement *p, const struct node_ids *ids, char *buf, size_t cap)
@@ -48,7 +54,7 @@ int placement_json_parse(
 	if (len > PLACEMENT_READ_MAX)
 		return err_set(e, E2BIG, "is longer than %d bytes", PLACEMENT_READ_MAX);
 	int rc = fields_parse(
-		text, len, &annotation_fields, &a, &(struct fields_context){.ids = ids}, e);
+		text, len, &fields_read_back, &a, &(struct fields_context){.ids = ids}, e);
 	if (rc)
 		return rc;
 	if (a.version != VERSION)

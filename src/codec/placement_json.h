@@ -6,11 +6,12 @@
 /* The value of the annotation numafit.io/placement, which every container that we placed carries:
  * {"v":1,"policy":"restricted","exclusive":true,"cpus":"8-15","mems":"1","nodes":"1","preferred":true}
  * "nodes" is what the merge chose and is missing when there was no NUMA affinity; "hint" is the
- * verdict on a scheduler's advice, if there was one. Anybody that can create pods can write such a
+ * verdict on a scheduler's advice, if there was one; "wishes" are those that it was given by, for
+ * people, and are not read. Anybody that can create pods can write such a
  * value: what is read is a claim and no more. */
 
 enum {
-	PLACEMENT_JSON_MAX = CPUSET_TEXT_MAX + 2 * NODESET_TEXT_MAX + 256,
+	PLACEMENT_JSON_MAX = CPUSET_TEXT_MAX + 2 * NODESET_TEXT_MAX + WISHES_TEXT_MAX + 256,
 	PLACEMENT_READ_MAX = 16 << 10
 };
 

@@ -44,6 +44,7 @@ static const struct field container_rows[] = {
 	FIELD("mems", STRING, AT(mems)),
 	FIELD("nodes", STRING, AT(nodes), .optional = true),
 	FIELD("preferred", BOOL, AT(preferred)),
+	FIELD("wishes", STRING, AT(wishes), .optional = true),
 };
 static const struct fields container_fields = FIELDS(container_rows, struct status_container);
 #undef AT
@@ -225,6 +226,16 @@ static void list_nodes(struct status *st, const struct snapshot *s, struct arena
 	st->nr_nodes = t->ids.nr;
 }
 
+static const char *keep_wishes(struct arena *a, const struct wishes *w)
+{
+	char buf[WISHES_TEXT_MAX];
+	struct text t;
+
+	text_init(&t, buf, sizeof buf);
+	wishes_print(w, &t);
+	return t.len ? arena_strndup(a, buf, t.len) : NULL;
+}
+
 static struct status_container status_of_container(
 	const struct ledger *l, const struct holding *h, struct arena *a)
 {
@@ -246,6 +257,7 @@ static struct status_container status_of_container(
 		.cpus = keep_cpus(a, &cpus),
 		.mems = keep_nodes(a, d->mems, ids),
 		.nodes = d->has_affinity ? keep_nodes(a, d->nodes, ids) : NULL,
+		.wishes = keep_wishes(a, &h->request.ask.wishes),
 	};
 }
 

@@ -124,6 +124,7 @@ struct status_container {
 	bool shares_in_pod;              /* it shares CPUs of its pod with containers of it */
 	const char *cpus, *mems;
 	const char *nodes; /* the NUMA affinity; NULL: none */
+	const char *wishes; /* "cpus=shared cores=whole"; NULL: none */
 };
 
 struct status {

@@ -69,6 +69,7 @@ static int begin_pass(struct way_in *w)
 		m->init = ask->kind != CONTAINER_APP;
 		m->restartable = ask->kind == CONTAINER_SIDECAR;
 		if (!w->pins_memory || (pod->pod_level && !ask->guaranteed) ||
+			wishes_untouched(&ask->wishes) ||
 			memory_demand(w->b->t, ask->memory, ask->nr_memory, &m->demand, &e) == 0)
 			continue;
 		w->whole = false;

@@ -107,10 +107,19 @@ unsigned ask_exclusive_cpus(const struct ask *c, enum qos q, bool pod_level)
 
 	if (pod_level) /* its containers have parts of what it has, whatever they wish for */
 		return c->guaranteed ? qos_exclusive_cpus(q, c->cpu_milli) : 0;
-	if (c->wishes.cpus == WISH_CPUS_SHARED)
+	switch (c->wishes.cpus) {
+	case WISH_CPUS_SHARED:
+	case WISH_CPUS_UNTOUCHED:
+	case WISH_CPUS_UNBOUNDED:
+	case WISH_CPUS_RESERVED:
 		return 0;
-	if (c->wishes.cpus == WISH_CPUS_OWN_SHARED)
+	case WISH_CPUS_OWN_SHARED:
 		return qos_exclusive_cpus(q, c->cpu_milli - fraction);
+	case WISH_CPUS_UNSAID:
+	case WISH_CPUS_OWN:
+	case NR_WISH_CPUS:
+		break;
+	}
 	return qos_exclusive_cpus(q, c->cpu_milli);
 }
 

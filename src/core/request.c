@@ -163,5 +163,6 @@ unsigned request_exclusive_cpus(const struct request *req)
 bool request_pins_memory(const struct request *req)
 {
 	return req->pod.qos == QOS_GUARANTEED && req->ask.nr_memory > 0 &&
+	       !wishes_untouched(&req->ask.wishes) &&
 	       (!req->pod.pod_level || req->ask.guaranteed);
 }

@@ -201,6 +201,14 @@ static const struct row rows[] = {
 		"values. refuse: its creation fails, and the error says what there is. ignore: as "
 		"if there were no such wish",
 		.words = unknown_wish_words),
+	ROW(NAMESPACES, kind_namespaces, namespaces, "",
+		"what pods of some namespaces are given, section by section. names: patterns with * "
+		"and ?. wishes: what their containers wish for unless they say otherwise, by the "
+		"names that annotations have (cpus: shared). allowed: what they may wish for beside "
+		"podWishes.allowed; cpus=untouched (no cpuset from numafitd) can be allowed here "
+		"alone. force: true: the section's wishes count whatever a pod says, and containers "
+		"with cpus: untouched are not kept within the shared pool. reserved: true: they run "
+		"on the reserved CPUs"),
 	ROW("containerEnvironment", kind_bool, container_environment, "false",
 		"a new container has what it is given in its environment: NUMAFIT_CPUS, "
 		"NUMAFIT_MEMS and NUMAFIT_NUMA_NODES, as kernel lists"),
@@ -463,6 +471,8 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 		rc = row->kind->parse(row, value, row_field(s, row), e);
 	else if (text_behind(key, RESERVED "."))
 		rc = reserved_set(s, key, value, e);
+	else if (text_behind(key, NAMESPACES "."))
+		rc = namespaces_set(s, key, value, e);
 	else if (settings_is_group(key))
 		rc = err_set(e, EINVAL, "a map is expected, not \"%.*s\"", SETTING_SHOWN, value);
 	else
@@ -476,7 +486,7 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 
 bool settings_is_group(const char *key)
 {
-	if (reserved_is_group(key))
+	if (reserved_is_group(key) || namespaces_is_group(key))
 		return true;
 	for (unsigned i = 0; i < NR_ROWS; i++) {
 		const char *tail = text_behind(rows[i].key, key);

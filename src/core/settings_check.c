@@ -261,10 +261,35 @@ static int check_pods_are_known(const struct settings *s, struct err *e)
 	return 0;
 }
 
+static int check_wishes(const struct settings *s, struct err *e)
+{
+	if (s->wishes_allowed & WISHES_CPUS_UNTOUCHED)
+		return err_set(e, EINVAL,
+			"podWishes.allowed: cpus=untouched is not for all pods: allow it in a section "
+			"of " NAMESPACES);
+	return 0;
+}
+
+static int check_namespaces(const struct settings *s, struct err *e)
+{
+	for (unsigned i = 0; i < s->namespaces.nr; i++) {
+		if (!*s->namespaces.at[i].names)
+			return err_set(e, EINVAL,
+				NAMESPACES ".%u: which namespaces it is for is missing: names", i);
+		if (s->namespaces.at[i].reserved && !settings_reserved_cpu_count(s))
+			return err_set(e, EINVAL,
+				NAMESPACES ".%u.reserved: no CPU is reserved: set "
+					   "reservedSystemCPUs, or systemReserved.cpu", i);
+	}
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int (*check)(const struct settings *s, struct err *e);
 } checks[] = {
+	{"podWishes.allowed", check_wishes},
+	{NAMESPACES, check_namespaces},
 	{"devicePlugin.enabled", check_tokens},
 	{"refusalAction", check_eviction},
 	{"observedPlacement", check_observed},

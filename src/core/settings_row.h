@@ -51,7 +51,8 @@ struct row {
 
 extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_cpus,
 	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool, kind_bool_option,
-	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved, kind_wishes;
+	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved, kind_wishes,
+	kind_namespaces;
 
 /* What the row's value may be, for people. */
 void row_describe(const struct row *row, struct text *to);
@@ -65,9 +66,13 @@ bool settings_option_given(const struct settings *s, const struct row *row);
 #define CPU_OPTIONS      "cpuManagerPolicyOptions"
 #define GATES            "featureGates"
 #define RESERVED         "reservedMemory"
+#define NAMESPACES       "namespaces"
 
 /* A key under reservedMemory, as settings_set() and settings_is_group(). */
 int reserved_set(struct settings *s, const char *key, const char *value, struct err *e);
 bool reserved_is_group(const char *key);
+/* The same for one under namespaces. */
+int namespaces_set(struct settings *s, const char *key, const char *value, struct err *e);
+bool namespaces_is_group(const char *key);
 
 #endif

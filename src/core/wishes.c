@@ -2,8 +2,10 @@
 #include <numafit/wishes.h>
 
 #include <numafit/cpus.h>
+#include <numafit/settings.h>
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 const char *const wish_cpus_words[NR_WISH_CPUS] = {
@@ -11,6 +13,9 @@ const char *const wish_cpus_words[NR_WISH_CPUS] = {
 	[WISH_CPUS_OWN] = "own",
 	[WISH_CPUS_SHARED] = "shared",
 	[WISH_CPUS_OWN_SHARED] = "own+shared",
+	[WISH_CPUS_UNTOUCHED] = "untouched",
+	[WISH_CPUS_UNBOUNDED] = "untouched-unbounded",
+	[WISH_CPUS_RESERVED] = "reserved",
 };
 const char *const wish_cores_words[NR_WISH_CORES] = {
 	[WISH_CORES_UNSAID] = "",
@@ -41,25 +46,106 @@ bool wishes_is_class(const char *name)
 	       !strchr("._-", name[0]);
 }
 
+#define AT(member) offsetof(struct wishes, member)
+const struct wish_row wish_rows[NR_WISH_ROWS] = {
+	{"cpus", WISHES_CPUS, WISH_OF_WORDS, AT(cpus), wish_cpus_words, NR_WISH_CPUS},
+	{"cores", WISHES_CORES, WISH_OF_WORDS, AT(cores), wish_cores_words, NR_WISH_CORES},
+	{"numa-nodes", WISHES_NUMA_NODES, WISH_OF_NODES, 0, NULL, 0},
+	{"spread", WISHES_SPREAD, WISH_OF_WORDS, AT(spread), wish_spread_words, NR_WISH_SPREADS},
+	{"memory-policy", WISHES_MEMORY_POLICY, WISH_OF_WORDS, AT(memory), wish_memory_words,
+		NR_WISH_MEMORIES},
+	{"rdt-class", WISHES_RDT_CLASS, WISH_OF_CLASS, AT(rdt_class), NULL, 0},
+	{"blockio-class", WISHES_BLOCKIO_CLASS, WISH_OF_CLASS, AT(blockio_class), NULL, 0},
+};
+#undef AT
+
+const struct wish_row *wish_row_of(const char *name)
+{
+	for (size_t i = 0; i < NR_WISH_ROWS; i++)
+		if (text_equal(wish_rows[i].name, name))
+			return &wish_rows[i];
+	return NULL;
+}
+
+unsigned wish_value(const struct wish_row *row, const char *text)
+{
+	if (row->type != WISH_OF_WORDS)
+		return row->type == WISH_OF_NODES || wishes_is_class(text);
+	for (unsigned i = 1; i < row->nr; i++)
+		if (text_equal(row->words[i], text))
+			return i;
+	return 0;
+}
+
+void wish_enter(struct wishes *w, const struct wish_row *row, const char *text)
+{
+	const unsigned value = wish_value(row, text);
+	char *to = (char *)w + row->at;
+
+	if (row->type == WISH_OF_CLASS)
+		(void)text_copy(to, WISH_CLASS_MAX, text);
+	else
+		memcpy(to, &value, sizeof value);
+}
+
+/* The value in the annotation's words; "": nothing is wished for. */
+static const char *wish_text(const struct wishes *w, const struct wish_row *row)
+{
+	const char *from = (const char *)w + row->at;
+	unsigned value;
+
+	if (row->type == WISH_OF_NODES)
+		return "";
+	if (row->type == WISH_OF_CLASS)
+		return from;
+	memcpy(&value, from, sizeof value);
+	return row->words[value];
+}
+
+void wishes_lay_over(struct wishes *w, const struct wishes *of, bool force)
+{
+	for (size_t i = 0; i < NR_WISH_ROWS; i++) {
+		const char *text = wish_text(of, &wish_rows[i]);
+
+		if (*text && (force || !*wish_text(w, &wish_rows[i])))
+			wish_enter(w, &wish_rows[i], text);
+	}
+}
+
 void wishes_print(const struct wishes *w, struct text *to)
 {
-	const struct {
-		const char *name, *value;
-	} all[] = {
-		{"cpus", wish_cpus_words[w->cpus]},
-		{"cores", wish_cores_words[w->cores]},
-		{"spread", wish_spread_words[w->spread]},
-		{"memory-policy", wish_memory_words[w->memory]},
-		{"rdt-class", w->rdt_class},
-		{"blockio-class", w->blockio_class},
-	};
 	const char *between = "";
 
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (*all[i].value) {
-			text_add(to, "%s%s=%s", between, all[i].name, all[i].value);
+	for (size_t i = 0; i < NR_WISH_ROWS; i++) {
+		const char *value = wish_text(w, &wish_rows[i]);
+
+		if (*value) {
+			text_add(to, "%s%s=%s", between, wish_rows[i].name, value);
 			between = " ";
 		}
+	}
+}
+
+bool wish_is_allowed(const struct wish_row *row, unsigned value, unsigned allowed)
+{
+	if (row->bit != WISHES_CPUS)
+		return allowed & row->bit;
+	switch ((enum wish_cpus)value) {
+	case WISH_CPUS_OWN:
+		return true;
+	case WISH_CPUS_SHARED:
+		return allowed & (WISHES_CPUS | WISHES_CPUS_SHARED);
+	case WISH_CPUS_OWN_SHARED:
+		return allowed & WISHES_CPUS;
+	case WISH_CPUS_UNTOUCHED:
+		return allowed & WISHES_CPUS_UNTOUCHED;
+	case WISH_CPUS_UNSAID:
+	case WISH_CPUS_UNBOUNDED:
+	case WISH_CPUS_RESERVED:
+	case NR_WISH_CPUS:
+		break;
+	}
+	return false;
 }
 
 struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_options *of_node)
@@ -138,6 +224,7 @@ static const struct {
 } allowable[] = {
 	{"cpus", WISHES_CPUS},
 	{"cpus=shared", WISHES_CPUS_SHARED},
+	{"cpus=untouched", WISHES_CPUS_UNTOUCHED},
 	{"cores", WISHES_CORES},
 	{"numa-nodes", WISHES_NUMA_NODES},
 	{"spread", WISHES_SPREAD},

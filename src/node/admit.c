@@ -263,17 +263,29 @@ static const struct refusal no_room = {
 	.cause = REFUSED_FOR_ROOM,
 };
 
-/* What a container, or a pod that has its own resources as one, was given, as its answer. */
-static void fill(const struct ledger *l, const struct grant *of,
+static void leave_alone(struct decision *d)
+{
+	d->left = true;
+	(void)text_copy(d->message, sizeof d->message,
+		"left to itself: its namespace's section of the settings has cpus: untouched, and "
+		"force");
+}
+
+/* What a container, or a pod that has its own resources as one, was given, as its answer. ask: of a
+ * container. */
+static void fill(const struct ledger *l, const struct ask *ask, const struct grant *of,
 	const struct memory_container *memory, struct decision *d)
 {
+	const struct ledger_view *now = ledger_view(l);
+	const bool exclusive = !cpuset_empty(&of->cpus);
+
 	*d = (struct decision){
 		.admit = true,
 		.policy = of->policy,
 		.advice = of->advice,
-		.exclusive = !cpuset_empty(&of->cpus),
-		.cpus = cpuset_empty(&of->cpus) ? ledger_view(l)->pool : of->cpus,
-		.mems = nodeset_empty(of->mems) ? ledger_view(l)->memory.usable : of->mems,
+		.exclusive = exclusive,
+		.cpus = exclusive ? of->cpus : ledger_common_cpus(l, &ask->wishes, &now->pool),
+		.mems = nodeset_empty(of->mems) ? now->memory.usable : of->mems,
 		.has_affinity = !of->affinity.any,
 		.nodes = of->affinity.mask,
 		.preferred = of->affinity.preferred,
@@ -286,6 +298,8 @@ static void fill(const struct ledger *l, const struct grant *of,
 		(void)text_copy(d->message, sizeof d->message,
 			"the search for NUMA nodes was cut short by mergeVisitBudget: the best "
 			"found is used");
+	if (!exclusive && ask->wishes.cpus == WISH_CPUS_UNBOUNDED)
+		leave_alone(d);
 }
 
 /* Each container's part, and behind them what the pod has as one, if it does. */
@@ -298,7 +312,7 @@ static void fill_parts(const struct ledger *l, const struct pod *pod, const stru
 	bool within = g->as_one && (!cpuset_empty(&g->pod_cpus) || memory->nr_blocks);
 
 	for (unsigned i = 0; i < g->nr; i++) {
-		fill(l, &g->of[i], &g->memory[i], &parts[i]);
+		fill(l, &pod->container[i], &g->of[i], &g->memory[i], &parts[i]);
 		parts[i].source = SOURCE_HELD;
 		parts[i].within_pod = within;
 		spread_over_pool(l, &pod->container[i], &load, &parts[i]);
@@ -309,7 +323,7 @@ static void fill_parts(const struct ledger *l, const struct pod *pod, const stru
 	of_pod.mems = (struct nodeset){0};
 	for (unsigned i = 0; i < memory->nr_blocks; i++)
 		of_pod.mems = nodeset_or(of_pod.mems, memory->blocks[i].nodes);
-	fill(l, &of_pod, memory, &parts[g->nr]);
+	fill(l, pod->own, &of_pod, memory, &parts[g->nr]);
 	parts[g->nr].source = SOURCE_HELD;
 }
 
@@ -461,7 +475,7 @@ static void admit_container(
 		admit_refuse(d, &why);
 		return;
 	}
-	fill(q->ledger, g.of, g.memory, d);
+	fill(q->ledger, &f.ask, g.of, g.memory, d);
 	spread_over_pool(q->ledger, &f.ask, &load, d);
 	finish_container(q, &f, d);
 }

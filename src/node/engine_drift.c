@@ -225,6 +225,19 @@ static void follow_pods(struct engine *g, int64_t now_ms, const char *cause,
 	}
 }
 
+/* Those that run on the reserved CPUs, as far as these are online. */
+static void follow_reserved(struct engine *g, const struct cpuset *before)
+{
+	const struct cpuset now = cpuset_and(g->s->reserved_cpus, &g->t->cpus);
+
+	for (size_t i = 0; !cpuset_equal(before, &now) && i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (h->request.ask.wishes.cpus == WISH_CPUS_RESERVED && h->state != HOLDING_WAITING)
+			engine_must_update(g, h->request.container_id);
+	}
+}
+
 /* Entries stay where they are in the ledger's order: only what they hold changes. */
 static void adapt(struct engine *g, int64_t now_ms, const char *cause, const struct topo *t)
 {
@@ -232,6 +245,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct budget budget = budget_of(g->s->merge_visit_budget);
 	auto_free struct decision *before = xcalloc(nr, sizeof *before);
 	const struct cpuset pool = ledger_view(g->ledger)->pool;
+	const struct cpuset reserved = cpuset_and(g->s->reserved_cpus, &g->t->cpus);
 
 	for (size_t i = 0; i < nr; i++)
 		before[i] = ledger_at(g->ledger, i)->decision;
@@ -261,6 +275,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 			note_moved(g, now_ms, cause, h);
 	}
 	follow_pods(g, now_ms, cause, before, &budget);
+	follow_reserved(g, &reserved);
 	engine_update_later(g, &pool);
 }
 

@@ -33,7 +33,9 @@ struct update engine_placement_of(const struct engine *g, const struct holding *
 	const bool spread = !nodeset_empty(h->decision.spread);
 	bool exact;
 
+	u.untouched = h->decision.left && h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED;
 	if (ledger_is_bounded(g->ledger, h, &exact) && !exact) {
+		u.untouched = wishes_untouched(&h->request.ask.wishes);
 		u.in_force = u.cpus;
 		u.any_wider = !spread;
 		u.cpus = spread ? topo_cpus_of(g->t, h->decision.spread) : g->t->cpus;
@@ -86,7 +88,9 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 		if (!concerned || !can_be_updated(h) ||
 			text_equal(h->request.container_id, not_container_id))
 			continue;
-		*vec_push(ups) = engine_placement_of(g, h);
+		const struct update want = engine_placement_of(g, h);
+		if (!want.untouched)
+			*vec_push(ups) = want;
 		/* a runtime may pass over one whose process does not run yet: it is updated once
 		 * more
 		 */
@@ -197,6 +201,8 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 		return false;
 	engine_learn(h, req);
 	*d = h->decision;
+	/* what begins anew is not left as it was; this one is */
+	same = same && (h->state == HOLDING_WAITING || req->ask.wishes.cpus != WISH_CPUS_UNBOUNDED);
 	if (!same)
 		engine_drop_for_good(g, now_ms, "replaced", h);
 	else if (h->state != HOLDING_WAITING)
@@ -300,7 +306,7 @@ void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const st
 	if (d->admit && d->exclusive)
 		r.pool = ledger_pool_without(g->ledger, &d->cpus);
 	if (d->admit && !d->exclusive)
-		d->cpus = r.pool;
+		d->cpus = ledger_common_cpus(g->ledger, &req->ask.wishes, &r.pool);
 	if (engine_change(g, &r, must, &e) < 0 && d->admit && !must)
 		(void)decision_refuse(
 			d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", e.text);

@@ -362,7 +362,8 @@ static void put_right(struct engine *g, const struct request *req, const struct 
 	bool old = engine_knows_better(g, req, placed);
 	bool waits = old && req->in_force == IN_FORCE_UNREAD;
 	struct update want = engine_placement_of(g, h);
-	if (!h->decision.left && !waits && (old || !engine_runs_as(g, req, &want)))
+	bool ours = !h->decision.left && !want.untouched;
+	if (ours && !waits && (old || !engine_runs_as(g, req, &want)))
 		*vec_push(ups) = want;
 	bool later = req->in_creation || (waits && h->misplaced);
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
@@ -390,7 +391,7 @@ static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *
 		bool stale = engine_knows_better(g, req, what->placed[i]);
 		const struct cpuset cpus = engine_confined_to(g, req);
 
-		if (!h || !h->decision.left)
+		if (!h || !h->decision.left || h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED)
 			continue;
 		bool moved = !stale && !cpuset_equal(&cpus, &h->decision.left_on);
 		if (moved || !may_be_left(g, req, what->placed[i], false))

@@ -23,7 +23,7 @@ static void record_resize(
 		r.pool =
 			cpuset_empty(&released) ? ledger_pool_without(g->ledger, &d->cpus) : r.pool;
 	else
-		d->cpus = r.pool;
+		d->cpus = ledger_common_cpus(g->ledger, &req->ask.wishes, &r.pool);
 	if (engine_change(g, &r, false, &e) < 0)
 		(void)decision_refuse(
 			d, REFUSED_BY_DAEMON, "UnexpectedAdmissionError", "%s", e.text);
@@ -64,7 +64,7 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct request known;
 
-	if (!h)
+	if (!h || (h->decision.left && h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED))
 		return false;
 	known = with_identity_of(g, h, req);
 	*d = ledger_decision_of(g->ledger, h);

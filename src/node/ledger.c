@@ -58,7 +58,7 @@ bool holding_is_in_pool(const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 
-	if (d->left)
+	if (d->left || h->on_reserved)
 		return false;
 	return !d->exclusive || (!d->within_pod && !h->request.pod.pod_level &&
 					h->request.ask.wishes.cpus == WISH_CPUS_OWN_SHARED);
@@ -87,12 +87,31 @@ static void count_shared(struct ledger *l, const struct holding *h, int by)
 		l->now.nr_unbounded += (size_t)by;
 }
 
+static struct cpuset reserved_cpus(const struct ledger *l)
+{
+	return cpuset_and(l->s->reserved_cpus, &l->now.topo->cpus);
+}
+
+/* Where no reserved CPU is online it shares the pool. */
+static void note_reserved(const struct ledger *l, struct holding *h)
+{
+	const struct cpuset reserved = reserved_cpus(l);
+
+	h->on_reserved = h->request.ask.wishes.cpus == WISH_CPUS_RESERVED &&
+			 !h->decision.exclusive && !h->decision.left && !cpuset_empty(&reserved);
+}
+
 /* The CPUs that the container has where others of the pool are not to be kept from them, too; NULL:
  * it shares the pool. What is left as it runs may be confined, or run everywhere. */
-static const struct cpuset *runs_beside_the_pool(const struct ledger *l, const struct decision *d)
+static const struct cpuset *runs_beside_the_pool(
+	const struct ledger *l, const struct holding *h, const struct cpuset *reserved)
 {
+	const struct decision *d = &h->decision;
+
 	if (d->left)
 		return cpuset_empty(&d->left_on) ? &l->now.topo->cpus : &d->left_on;
+	if (h->on_reserved)
+		return reserved;
 	return d->exclusive ? &d->cpus : NULL;
 }
 
@@ -100,6 +119,7 @@ static void ledger_bound(struct ledger *l, const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 	const struct cpuset within = topo_cpus_of(l->now.topo, d->spread);
+	const struct cpuset reserved = reserved_cpus(l);
 
 	if (!l->now.bounds || h->state == HOLDING_WAITING)
 		return;
@@ -107,7 +127,7 @@ static void ledger_bound(struct ledger *l, const struct holding *h)
 		bounds_enter_in_part(
 			l->now.bounds, &h->request, d->exclusive ? &d->cpus : NULL, &within);
 	else
-		bounds_enter(l->now.bounds, &h->request, runs_beside_the_pool(l, d));
+		bounds_enter(l->now.bounds, &h->request, runs_beside_the_pool(l, h, &reserved));
 }
 
 void ledger_bound_all(struct ledger *l)
@@ -122,6 +142,7 @@ void ledger_bound_all(struct ledger *l)
 	}
 	l->now.nr_shared = l->now.nr_unbounded = 0;
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		note_reserved(l, l->by[BY_ID].at[i].h);
 		ledger_bound(l, l->by[BY_ID].at[i].h);
 		count_shared(l, l->by[BY_ID].at[i].h, 1);
 	}
@@ -129,6 +150,7 @@ void ledger_bound_all(struct ledger *l)
 
 static void ledger_enter(struct ledger *l, struct holding *h)
 {
+	note_reserved(l, h);
 	ledger_bound(l, h);
 	count_shared(l, h, 1);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
@@ -276,6 +298,8 @@ struct cpuset ledger_cpus_of(const struct ledger *l, const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 
+	if (h->on_reserved)
+		return reserved_cpus(l);
 	if (!d->exclusive)
 		return pool_for(l, h);
 	if (d->within_pod)
@@ -285,12 +309,20 @@ struct cpuset ledger_cpus_of(const struct ledger *l, const struct holding *h)
 	return holding_is_in_pool(h) ? cpuset_or(shown, &l->now.pool) : shown;
 }
 
+struct cpuset ledger_common_cpus(
+	const struct ledger *l, const struct wishes *w, const struct cpuset *pool)
+{
+	const struct cpuset reserved = reserved_cpus(l);
+
+	return w->cpus == WISH_CPUS_RESERVED && !cpuset_empty(&reserved) ? reserved : *pool;
+}
+
 struct decision ledger_decision_of(const struct ledger *l, const struct holding *h)
 {
 	struct decision d = h->decision;
 
 	if (!d.exclusive)
-		d.cpus = l->now.pool;
+		d.cpus = ledger_common_cpus(l, &h->request.ask.wishes, &l->now.pool);
 	return d;
 }
 

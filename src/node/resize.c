@@ -190,7 +190,7 @@ static int resize_cpus(struct change *c)
 
 	c->d->exclusive = c->count > 0;
 	if (!c->count)
-		c->d->cpus = ledger_view(c->l)->pool;
+		c->d->cpus = ledger_common_cpus(c->l, c->wishes, &ledger_view(c->l)->pool);
 	else if (c->count > had)
 		rc = grow_cpus(c);
 	else if (c->count < had)

@@ -50,7 +50,8 @@ void spread_over_pool(
 	struct nodeset among = topo_nodes_of(now->topo, &now->pool), beside;
 	struct spread_room best = {.milli = INT64_MIN};
 
-	if (d->exclusive || ask->wishes.spread < WISH_SPREAD_ONE_NODE || nodeset_empty(among))
+	if (d->exclusive || ask->wishes.cpus >= WISH_CPUS_UNTOUCHED ||
+		ask->wishes.spread < WISH_SPREAD_ONE_NODE || nodeset_empty(among))
 		return;
 	beside = nodeset_and(among, d->nodes);
 	if (d->has_affinity && !nodeset_empty(beside))

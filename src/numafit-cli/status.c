@@ -297,11 +297,12 @@ static const char *own_words(const struct status_container *c)
 static void print_containers(const struct status *st, const struct options *o)
 {
 	static const char *const titles[] = {
-		"CONTAINER", "QOS", "CPUS", "OWN", "MEMS", "AFFINITY", "PREFERRED", "SOURCE", "ID"};
+		"CONTAINER", "QOS", "CPUS", "OWN", "MEMS", "AFFINITY", "PREFERRED", "SOURCE",
+		"WISHES", "ID"};
 	struct table t = {.nr_columns = sizeof titles / sizeof *titles};
 	bool any = false;
 
-	t.nr_columns -= o->output != OUTPUT_WIDE;
+	t.nr_columns -= o->output == OUTPUT_WIDE ? 0 : 2;
 	for (size_t i = 0; i < t.nr_columns; i++)
 		table_add(&t, "%s", titles[i]);
 	for (const struct status_container *c = st->containers;
@@ -317,8 +318,10 @@ static void print_containers(const struct status *st, const struct options *o)
 		table_add(&t, "%s", c->nodes ? c->nodes : "any");
 		table_add(&t, "%s", c->preferred ? "yes" : "no");
 		table_add(&t, "%s", decision_source_words[c->source]);
-		if (o->output == OUTPUT_WIDE)
-			table_add(&t, "%s", c->id);
+		if (o->output != OUTPUT_WIDE)
+			continue;
+		table_add(&t, "%s", c->wishes ? c->wishes : "-");
+		table_add(&t, "%s", c->id);
 	}
 	(void)putchar('\n');
 	if (any)

@@ -235,6 +235,19 @@ static void print_memory_given(
 	wording_print(x->to, "memory", "%s", given);
 }
 
+/* By an operator's section for its namespace. */
+static void print_unlike_others(const struct scene *x, const struct decision *d)
+{
+	char cpus[CPUSET_TEXT_MAX];
+
+	if (d->left)
+		wording_print(x->to, "CPUs", "any: it gets no cpuset from numafitd");
+	else
+		wording_print(x->to, "CPUs",
+			"none of its own: it runs on the CPUs that are reserved for the system, %s",
+			cpuset_format(&d->cpus, cpus, sizeof cpus));
+}
+
 /* The shared pool moves: what it was says little of where the container runs. */
 static void print_pool(const struct scene *x, const struct decision *d)
 {
@@ -286,6 +299,11 @@ void wording_print_grant(const struct scene *x, const struct request *req, const
 		return;
 	if (request_lacks_memory_policy(req))
 		wording_print(x->to, "", "%s", request_no_memory_policy_text);
+	if (!d->exclusive && req->ask.wishes.cpus >= WISH_CPUS_UNBOUNDED) {
+		print_unlike_others(x, d);
+		print_memory_given(x, req, d);
+		return;
+	}
 	if (!d->exclusive) {
 		print_pool(x, d);
 		print_memory_given(x, req, d);

@@ -163,7 +163,7 @@ static int adjust(const struct daemon *d, const struct request *req, const struc
 	const struct ledger *l = engine_ledger(d->engine);
 	const struct update given = engine_give(d->engine, ledger_find(l, req->container_id));
 	const struct wishes *w = &req->ask.wishes;
-	const struct placement placed = {
+	struct placement placed = {
 		.exclusive = dec->exclusive,
 		.preferred = dec->preferred,
 		.policy = dec->policy,
@@ -174,18 +174,26 @@ static int adjust(const struct daemon *d, const struct request *req, const struc
 		.has_advice = dec->advice.looked_at,
 		.advice = dec->advice.verdict,
 	};
-	char text[PLACEMENT_JSON_MAX];
+	char text[PLACEMENT_JSON_MAX], wished[WISHES_TEXT_MAX];
+	struct text wishes;
 
-	placement_json_format(&placed, &d->topo.ids, text, sizeof text);
+	text_init(&wishes, wished, sizeof wished);
+	wishes_print(w, &wishes);
+	placed.wishes = wishes.len ? wished : NULL;
 	reply->adjust = true;
+	reply->rdt_class = class_of(w->rdt_class);
+	reply->blockio_class = class_of(w->blockio_class);
+	if (given.untouched) {
+		reply->cpus = reply->mems = "";
+		return 0;
+	}
+	placement_json_format(&placed, &d->topo.ids, text, sizeof text);
 	reply->cpus = cpus_text(reply->arena, &given.cpus);
 	reply->mems = nodes_text(d, reply->arena, given.mems);
 	reply->cpu_quota = given.without_quota ? NRI_NO_QUOTA : 0;
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
 	reply->memory_policy = req->no_memory_policy ? WISH_MEMORY_UNSAID : w->memory;
-	reply->rdt_class = class_of(w->rdt_class);
-	reply->blockio_class = class_of(w->blockio_class);
 	if (d->settings.container_environment)
 		add_environment(d, &given, reply);
 	if (!*reply->cpus || !reply->annotation.value)
@@ -227,6 +235,16 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	return rc;
 }
 
+/* What the container is to have after a change of its resources. */
+static void add_own_update(struct daemon *d, const char *container_id, struct update_list *ups)
+{
+	const struct update given = engine_give(
+		d->engine, ledger_find(engine_ledger(d->engine), container_id));
+
+	if (!given.untouched)
+		*vec_push(ups) = given;
+}
+
 static void on_update(void *ctx, const struct request *req, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
@@ -243,8 +261,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 		if (pool_follow(d, &e)) /* it gets its CPUs once nobody else runs on them */
 			engine_must_update(d->engine, req->container_id);
 		else
-			*vec_push(&ups) = engine_give(d->engine,
-				ledger_find(engine_ledger(d->engine), req->container_id));
+			add_own_update(d, req->container_id, &ups);
 		add_updates(d, &ups, reply);
 	} else {
 		const struct admit_question q = question_of(d, req, NULL);

@@ -165,14 +165,16 @@ static inline struct cpuset own_of(const struct world *w, const struct running *
 	return h->decision.cpus;
 }
 
-/* With onAdopt: leave that is all that may run beside containers with CPUs of their own: what was
+/* With onAdopt: leave, or an operator who leaves it to itself, that is all that may run beside containers with CPUs of their own: what was
  * left on all CPUs that there are. A set of fewer becomes one when the others go offline. */
 static inline bool runs_as_it_was_left(struct world *w, const struct running *r)
 {
 	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
 	const struct cpuset cpus = cpus_of(r);
 
-	return h && h->decision.left && (r->floats || cpuset_within(&w->t->cpus, &cpus));
+	return h && h->decision.left &&
+	       (r->floats || cpuset_within(&w->t->cpus, &cpus) ||
+		       r->req.ask.wishes.cpus == WISH_CPUS_UNBOUNDED);
 }
 
 /* Two that a pod has CPUs as one for: neither has them to itself, or an init container, which ends
@@ -222,8 +224,8 @@ static inline void assert_nobody_shares(struct world *w)
 			continue;
 		cpus = cpus_of(r);
 		if (cpuset_intersects(&cpus, &others))
-			fail_msg("%s in the shared pool runs on CPUs of another one: %s", r->id,
-				r->cpus);
+			fail_msg("%s (wish %u) in the shared pool runs on CPUs of another one: %s",
+				r->id, (unsigned)r->req.ask.wishes.cpus, r->cpus);
 	}
 }
 
@@ -294,11 +296,16 @@ static inline void set_cpuset(
 	r->floats = false;
 }
 
-static inline void set_as_given(struct world *w, struct running *r)
+/* False: it is given no cpuset. */
+static inline bool set_as_given(struct world *w, struct running *r)
 {
 	const struct update u = engine_give(w->g, ledger_find(engine_ledger(w->g), r->id));
 
-	set_cpuset(w, r, &u.cpus, u.mems);
+	if (u.untouched)
+		r->floats = !*r->cpus;
+	else
+		set_cpuset(w, r, &u.cpus, u.mems);
+	return !u.untouched;
 }
 
 static inline void apply(struct world *w, struct update_list *ups)
@@ -363,7 +370,9 @@ static inline struct decision create_as_asked(struct world *w, struct running *r
 		r->runs = true;
 		note_exclusive(w, r);
 		r->exclusive = d.exclusive;
-		set_as_given(w, r);
+		r->placed = (struct placement){0};
+		if (!set_as_given(w, r))
+			return d;
 		r->placed = (struct placement){.exclusive = d.exclusive,
 			.preferred = d.preferred,
 			.policy = d.policy,

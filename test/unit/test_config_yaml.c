@@ -108,6 +108,13 @@ static void every_key_reaches_its_setting(void **state)
 			  "sweepInterval: 1m30s\n"
 			  "nodeName: n1\n"
 			  "podWishes: {allowed: 'cpus, cores', unknown: ignore}\n"
+			  "namespaces:\n"
+			  "- names: [kube-system, kube-?]\n"
+			  "  reserved: true\n"
+			  "- wishes: {cpus: shared, spread: one-node}\n"
+			  "  names: ['*']\n"
+			  "  force: true\n"
+			  "  allowed: cpus=untouched,cores\n"
 			  "containerEnvironment: true\n"
 			  "schedulerHint: {mode: require, repair: false, podPolicy: true,\n"
 			  "                clockSkew: 1s, order: volcano}\n"
@@ -148,7 +155,10 @@ static void every_key_reaches_its_setting(void **state)
 		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2",
 		"keep", "90s", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
-		"ignore", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
+		"ignore",
+		"names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
+		"allowed=cpus=untouched,cores force=true",
+		"true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
 		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "kai", "true", "1s", "5m",
 		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",
 		"debug", "json", "true", "false", "true", "true", "false", "true", "false", "true"};

@@ -1,6 +1,8 @@
 /* What wishes do to what containers are given, while the shared pool moves, and after restarts. */
 #include "core_pods.h"
 
+#include <numafit/bounds.h>
+
 static struct world *world(void)
 {
 	return world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
@@ -217,6 +219,192 @@ static void what_is_its_own_outlasts_the_journal(void **state)
 	}
 }
 
+/* A section of the settings says so of their namespace. */
+static void containers_on_the_reserved_cpus_are_not_in_the_pool(void **state)
+{
+	(void)state;
+	for (int strict = 0; strict <= 1; strict++) {
+		struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, strict);
+		struct guest *p = start_one(
+			w, 0, QOS_GUARANTEED, 2000, (struct wishes){.cpus = WISH_CPUS_RESERVED});
+		struct guest *q =
+			start_one(w, 1, QOS_BEST_EFFORT, 0, (struct wishes){.cpus = WISH_CPUS_RESERVED});
+		struct cpuset in_force = cpus_of(&p->run[0]);
+
+		assert_true(cpuset_equal(&in_force, &w->s.reserved_cpus));
+		in_force = cpus_of(&q->run[0]);
+		assert_true(cpuset_equal(&in_force, &w->s.reserved_cpus));
+		assert_int_equal(decision_of(w, p)->nr_blocks, 1); /* its memory is pinned as ever */
+		assert_int_equal(ledger_view(engine_ledger(w->g))->nr_shared, 0);
+		for (unsigned i = 2; i < 6; i++)
+			(void)start_one(w, i, QOS_GUARANTEED, 8000, (struct wishes){0});
+		assert_int_equal(w->updates, 0);
+		lose_the_journal(w);
+		check(w);
+		in_force = cpus_of(&p->run[0]);
+		assert_true(cpuset_equal(&in_force, &w->s.reserved_cpus));
+		world_free(w);
+	}
+}
+
+static void reserved_cpus_that_go_offline_are_followed(void **state)
+{
+	struct world *w = world();
+	struct guest *p =
+		start_one(w, 0, QOS_BURSTABLE, 100, (struct wishes){.cpus = WISH_CPUS_RESERVED});
+	struct topo *whole = w->t, *without[2];
+	struct update_list ups = {0};
+	struct cpuset in_force, offline = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		cpuset_add(&offline, i ? 32 : 0);
+		without[i] = machine_without(whole, &offline, (struct nodeset){0});
+		w->t = without[i];
+		engine_set_topo(w->g, 0, w->t);
+		fold_anew(w);
+		engine_take_updates(w->g, SIZE_MAX, &ups);
+		apply(w, &ups);
+		check(w);
+		in_force = cpus_of(&p->run[0]);
+		const struct cpuset all = pool(w);
+		if (i) /* none is left: it shares the pool, and follows it */
+			assert_true(cpuset_equal(&in_force, &all));
+		else
+			assert_string_equal(p->run[0].cpus, "32");
+	}
+	(void)start_one(w, 1, QOS_GUARANTEED, 4000, (struct wishes){0});
+	in_force = cpus_of(&p->run[0]);
+	const struct cpuset all = pool(w);
+	assert_true(cpuset_equal(&in_force, &all));
+	w->t = whole;
+	engine_set_topo(w->g, 0, w->t);
+	fold_anew(w);
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	apply(w, &ups);
+	assert_string_equal(p->run[0].cpus, "0,32");
+	free(without[0]);
+	free(without[1]);
+	world_free(w);
+}
+
+/* Nothing keeps it anywhere, and nothing is updated: it is as if it were left (onAdopt). */
+static void what_is_left_to_itself_gets_no_cpuset_and_no_update(void **state)
+{
+	struct world *w = world();
+	struct guest *p =
+		start_one(w, 0, QOS_GUARANTEED, 4000, (struct wishes){.cpus = WISH_CPUS_UNBOUNDED});
+	struct request more = p->run[0].req;
+
+	(void)state;
+	assert_true(decision_of(w, p)->left);
+	assert_int_equal(decision_of(w, p)->nr_blocks, 0);
+	assert_string_equal(p->run[0].cpus, "");
+	(void)start_one(w, 1, QOS_GUARANTEED, 8000, (struct wishes){0});
+	more.ask.cpu_milli = 6000;
+	(void)update(w, &p->run[0], &more);
+	synchronize(w);
+	check(w);
+	lose_the_journal(w);
+	check(w);
+	assert_true(decision_of(w, p)->left);
+	assert_string_equal(p->run[0].cpus, "");
+	assert_true(start(w, p, 0).admit); /* again */
+	check(w);
+	assert_true(decision_of(w, p)->left);
+	assert_string_equal(p->run[0].cpus, "");
+	assert_int_equal(w->updates, 0);
+	world_free(w);
+}
+
+/* Where no cgroup bounds the pool it has the pool's cpuset: nothing else would keep it in there. */
+static void untouched_containers_are_in_the_pool_where_no_cgroup_bounds_it(void **state)
+{
+	struct world *w = world();
+	struct guest *p =
+		start_one(w, 0, QOS_GUARANTEED, 4000, (struct wishes){.cpus = WISH_CPUS_UNTOUCHED});
+
+	(void)state;
+	(void)start_one(w, 1, QOS_GUARANTEED, 8000, (struct wishes){0});
+	const struct cpuset in_force = cpus_of(&p->run[0]), all = pool(w);
+	assert_true(cpuset_equal(&in_force, &all));
+	assert_int_equal(decision_of(w, p)->nr_blocks, 0);
+	world_free(w);
+}
+
+/* A container of a Burstable pod, in its cgroup, where cgroups bound the pool. */
+static struct guest *start_below(struct world *w, unsigned i, struct wishes wishes, char cgroup[64])
+{
+	struct guest *p = pod_of_one(w, i, QOS_BURSTABLE, 100, wishes);
+
+	ask_for(w, p, 0);
+	(void)snprintf(cgroup, 64, "/kubepods/burstable/pod%s/%s", p->uid, p->run[0].id);
+	p->run[0].req.cgroup = cgroup;
+	assert_true(create_as_asked(w, &p->run[0]).admit);
+	live(w, p, 0);
+	return p;
+}
+
+static struct cpuset bound_of(const struct world *w, const char *path)
+{
+	const struct ledger_view *now = ledger_view(engine_ledger(w->g));
+	struct bounds_writes plan = {0};
+	struct cpuset last = {0};
+
+	bounds_plan(now->bounds, &now->pool, &w->t->cpus, &plan);
+	for (size_t i = 0; i < plan.nr; i++)
+		if (strcmp(plan.at[i].path, path) == 0)
+			last = plan.at[i].cpus;
+	vec_fini(&plan);
+	return last;
+}
+
+/* Untouched ones are kept in the pool by the cgroup above them. One that nothing keeps there has its
+ * class's cgroup wide, and then each of its neighbours is bounded by itself; so it is with the
+ * reserved CPUs, where they are not the pool's. */
+static void cgroups_bound_what_has_no_cpuset_from_us(void **state)
+{
+	static const char burstable[] = "/kubepods/burstable";
+	char cgroup[4][64], above[64];
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, true);
+	struct cpuset got;
+
+	(void)state;
+	w->s.pool_enforced = POOL_BY_CGROUPS;
+	assert_int_equal(engine_settings_changed(w->g, NULL), 0);
+	assert_int_equal(engine_settings_changed(w->folded, NULL), 0);
+	struct guest *still = start_below(
+		w, 0, (struct wishes){.cpus = WISH_CPUS_UNTOUCHED}, cgroup[0]);
+	(void)start_one(w, 4, QOS_GUARANTEED, 8000, (struct wishes){0});
+	assert_string_equal(still->run[0].cpus, "");
+	struct cpuset all = pool(w);
+	got = bound_of(w, burstable);
+	assert_true(cpuset_equal(&got, &all));
+	synchronize(w);
+	assert_string_equal(still->run[0].cpus, "");
+
+	struct guest *reserved = start_below(
+		w, 1, (struct wishes){.cpus = WISH_CPUS_RESERVED}, cgroup[1]);
+	struct cpuset wide = cpuset_or(all, &w->s.reserved_cpus);
+	assert_string_equal(reserved->run[0].cpus, "0,32");
+	got = bound_of(w, burstable);
+	assert_true(cpuset_equal(&got, &wide));
+	(void)snprintf(above, sizeof above, "/kubepods/burstable/pod%s", still->uid);
+	got = bound_of(w, above);
+	assert_true(cpuset_equal(&got, &all));
+
+	struct guest *anywhere = start_below(
+		w, 2, (struct wishes){.cpus = WISH_CPUS_UNBOUNDED}, cgroup[2]);
+	assert_string_equal(anywhere->run[0].cpus, "");
+	got = bound_of(w, burstable);
+	assert_true(cpuset_within(&w->t->cpus, &got));
+	got = bound_of(w, above);
+	assert_true(cpuset_equal(&got, &all));
+	assert_int_equal(w->updates, 0);
+	check(w);
+	world_free(w);
+}
+
 /* Annotations are anybody's: CPUs that another container holds are not given for one. */
 static void a_forged_annotation_gets_no_cpus_of_another_container(void **state)
 {
@@ -301,6 +489,11 @@ int main(void)
 		cmocka_unit_test(spread_memory_is_of_that_numa_node_where_it_is_wished_for),
 		cmocka_unit_test(a_numa_node_without_a_shared_cpu_leaves_the_whole_pool),
 		cmocka_unit_test(what_is_its_own_outlasts_the_journal),
+		cmocka_unit_test(containers_on_the_reserved_cpus_are_not_in_the_pool),
+		cmocka_unit_test(reserved_cpus_that_go_offline_are_followed),
+		cmocka_unit_test(what_is_left_to_itself_gets_no_cpuset_and_no_update),
+		cmocka_unit_test(untouched_containers_are_in_the_pool_where_no_cgroup_bounds_it),
+		cmocka_unit_test(cgroups_bound_what_has_no_cpuset_from_us),
 		cmocka_unit_test(a_forged_annotation_gets_no_cpus_of_another_container),
 		cmocka_unit_test(a_restarted_container_keeps_its_wishes_and_its_cpus),
 		cmocka_unit_test(a_resize_gives_no_part_of_a_whole_core_up),

@@ -18,7 +18,7 @@ play() { # SETTING...: the trace, through a daemon with these settings, which th
 	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --json \
 		--trace "$dir/trace.yaml" >"$dir/out" 2>&1
 	report $? "the trace is played to its end with $*"
-	"$bin/numafit" status --socket "$dir/run/numafitd.sock" >"$dir/status" 2>&1
+	"$bin/numafit" status -o wide --socket "$dir/run/numafitd.sock" >"$dir/status" 2>&1
 	kill -9 "$daemon"
 	wait "$daemon" 2>/dev/null
 	daemon=
@@ -82,5 +82,39 @@ see "a wish that is not allowed is passed over" created thread '"cpus":"1-2,65-6
 see "and named in the log" logged event=wish-ignored 'annotation=numafit.io/cores'
 see "with unknown: ignore so is a value that is none" created odd '"cpus":"3,67"'
 see "which is in the log" logged event=wish-ignored 'error='
+rm -r "$dir/run"
+
+# What the operator says of namespaces.
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: system, namespace: kube-system, qos: guaranteed, cpu: 2, memory: 1Gi}
+- create: {pod: default, namespace: batch-1, qos: guaranteed, cpu: 2, memory: 1Gi}
+- create: {pod: says, namespace: batch-1, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/cpus=own']}
+- create: {pod: vm, namespace: kubevirt, qos: burstable, cpu: 2, annotations: ['numafit.io/cpus=untouched']}
+- create: {pod: other, qos: burstable, cpu: 2, annotations: ['numafit.io/cpus=untouched']}
+END
+play "namespaces=names=kube-* reserved=true; names=batch-* cpus=shared; names=kubevirt allowed=cpus=untouched"
+see "a reserved namespace's pods run on the reserved CPUs" created system '"cpus":"0,64"'
+see "which the log has" logged 'pod=system' 'exclusive=no cpus=0,64'
+see "a namespace's default" logged 'pod=default' 'wishes="cpus=shared"'
+see "which a pod may say otherwise" logged 'pod=says' 'exclusive=yes'
+see "untouched where its namespace may be" logged 'pod=vm' 'wishes="cpus=untouched"'
+see "and it has the pool where no cgroup bounds it" created vm '"cpus":"0,2-64,66-127"'
+see "elsewhere untouched is not looked at" logged event=wish-ignored 'pod=other'
+see "status -o wide has the wishes" grep -qE 'kube-system/system/main .* cpus=reserved ' "$dir/status"
+explain system
+see "explain has the reserved CPUs" grep -qx '  CPUs      none of its own: it runs on the CPUs that are reserved for the system, 0,64' "$dir/said"
+"$bin/numafit" replay "$dir/run/journal" >"$dir/said"
+see "replay decides the same with namespaces" grep -qE '^[0-9]+ records, 5 decided again, 0 differ$' "$dir/said"
+rm -r "$dir/run"
+printf 'steps:\n- create: {pod: free, namespace: agents, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ["numafit.io/cpus=own"]}\n' \
+	>"$dir/trace.yaml"
+play "namespaces=names=agents cpus=untouched force=true"
+see "what is forced counts whatever a pod says" logged 'pod=free' 'wishes="cpus=untouched-unbounded"'
+see "and it has all CPUs, as no cpuset is set" created free '"cpus":"0-127"'
+explain free
+see "explain has what is left to itself" grep -qx '  CPUs      any: it gets no cpuset from numafitd' "$dir/said"
+"$bin/numafit" replay "$dir/run/journal" >"$dir/said"
+see "replay decides that, too" grep -qE '^[0-9]+ records, 1 decided again, 0 differ$' "$dir/said"
 rm -r "$dir/run"
 finish
