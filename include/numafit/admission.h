@@ -16,6 +16,13 @@
  * its devices, CPUs and memory, the next one seeing what the one before has taken. The keeper of a
  * node's state lends it as books. */
 
+/* Who gets CPUs that are isolated (struct topo), of those who do not require them. */
+enum isolated_use {
+	ISOLATED_FOR_ALL, /* as the kubelet has it, which does not know them */
+	ISOLATED_FOR_WHO_WISHES,
+	ISOLATED_FOR_NOBODY
+};
+
 /* What a node has left. A plain value. */
 struct books {
 	const struct topo *t;
@@ -24,7 +31,9 @@ struct books {
 	struct cpuset shared;   /* CPUs that no container has for itself; reserved ones are among
 				   them unless strict-cpu-reservation */
 	struct cpuset promised; /* of these, what no other pod gets (ledger_promised_cpus()) */
-	unsigned keep_shared;   /* fewest of them that must be left; 0: as in the kubelet, any */
+	struct cpuset unshared; /* of these, what containers without CPUs of their own never run on */
+	enum isolated_use isolated;
+	unsigned keep_shared;   /* fewest of the others that must be left; 0: as in the kubelet, any */
 	struct memory_state memory;
 	const struct device_resource *resource;
 	unsigned nr_resources;

@@ -96,8 +96,9 @@ bool ledger_is_bounded(const struct ledger *l, const struct holding *h, bool *ex
 /* The CPUs that may still be held exclusively: neither held nor reserved, nor is a container left
  * on them. */
 struct cpuset ledger_free_cpus(const struct ledger *l);
-/* The CPUs that the shared pool may have at all: with strict-cpu-reservation not the reserved ones.
- */
+/* The CPUs that containers may have at all: with strict-cpu-reservation not the reserved ones. */
+struct cpuset ledger_all_cpus(const struct ledger *l);
+/* Of these the CPUs that the shared pool may have: not isolated ones, unless all are. */
 struct cpuset ledger_shareable_cpus(const struct ledger *l);
 
 /* Where the request of an entry has its strings, each of which may be NULL, for whoever copies

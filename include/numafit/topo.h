@@ -36,6 +36,8 @@ struct topo {
 	struct node_ids ids;
 	struct nodeset nodes, nodes_with_cpus, nodes_with_memory;
 	struct cpuset nodeless; /* online CPUs of no NUMA node: not in cpus, for no container */
+	struct cpuset isolated; /* that the kernel's scheduler leaves alone (isolcpus=, isolated
+				   cpuset partitions); some of them may be none of cpus */
 	struct nodeset device_memory; /* nodes whose memory is a device's (a GPU's); without CPUs */
 	struct topo_node node[NODES_MAX];
 	bool has_distances;

@@ -30,6 +30,13 @@ enum wish_cores {
 	WISH_CORES_ONE_THREAD, /* likewise; and its cpuset has one thread of each of them */
 	NR_WISH_CORES
 };
+/* CPUs that the kernel's scheduler leaves alone (struct topo). */
+enum wish_isolated {
+	WISH_ISOLATED_UNSAID,  /* it gets them when there are no others */
+	WISH_ISOLATED_PREFER,  /* it gets others when there are none of these */
+	WISH_ISOLATED_REQUIRE, /* it gets no others */
+	NR_WISH_ISOLATED
+};
 /* Of a container that shares the pool. */
 enum wish_spread {
 	WISH_SPREAD_UNSAID,
@@ -51,6 +58,7 @@ enum wish_memory {
 /* In the annotations' words; "" for what is not said. Operators' are in the journal alone. */
 extern const char *const wish_cpus_words[NR_WISH_CPUS];      /* "", "own", "shared", ... */
 extern const char *const wish_cores_words[NR_WISH_CORES];    /* "", "whole", "one-thread" */
+extern const char *const wish_isolated_words[NR_WISH_ISOLATED]; /* "", "prefer", "require" */
 extern const char *const wish_spread_words[NR_WISH_SPREADS]; /* "", "any", "one-node", ... */
 extern const char *const wish_memory_words[NR_WISH_MEMORIES]; /* "", "bind", ... */
 
@@ -61,6 +69,7 @@ enum { WISH_CLASS_MAX = 32 };
 struct wishes {
 	enum wish_cpus cpus;
 	enum wish_cores cores;
+	enum wish_isolated isolated;
 	enum wish_spread spread;
 	enum wish_memory memory;
 	char rdt_class[WISH_CLASS_MAX]; /* "": none is wished for */
@@ -84,7 +93,7 @@ struct wish_row {
 	const char *const *words;
 	unsigned nr;
 };
-enum { NR_WISH_ROWS = 7 };
+enum { NR_WISH_ROWS = 8 };
 extern const struct wish_row wish_rows[NR_WISH_ROWS];
 /* The row of that name, or NULL. */
 const struct wish_row *wish_row_of(const char *name);
@@ -136,7 +145,8 @@ enum {
 	WISHES_MEMORY_POLICY = 32,
 	WISHES_RDT_CLASS = 64,
 	WISHES_BLOCKIO_CLASS = 128,
-	WISHES_CPUS_UNTOUCHED = 256 /* of sections of `namespaces` alone */
+	WISHES_CPUS_UNTOUCHED = 256, /* of sections of `namespaces` alone */
+	WISHES_ISOLATED = 512
 };
 /* Whether a pod's author may have that value of the row, which is a known one, where these wishes
  * are allowed. What the kubelet would give anyway may be said by all. */

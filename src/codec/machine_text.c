@@ -504,6 +504,7 @@ int machine_text_parse(const char *text, size_t len, struct topo *out, struct er
 		return err_set(e, EINVAL, "line %u: the end, and no distances of node %u", number,
 			r.t.ids.id[r.nr_rows]);
 	int rc = check_announced(&r, e);
+	r.t.isolated = r.isolated;
 	if (rc == 0)
 		rc = topo_seal(&r.t, e);
 	if (rc)

@@ -9,10 +9,11 @@
  *   machine NAME                  first; NAME of letters, digits, '.', '_' and '-'
  *   offline LIST                  before any node: CPUs of the lines below that are left out
  *   isolated LIST                 likewise: CPUs that the kernel's scheduler leaves alone
- * (isolcpus); they are placed on like all others, as the kubelet does, and a machine does not keep
- * which they are node ID WORD VALUE ...        a NUMA node by its kernel id; ids ascend cpus LIST
- * WORD VALUE ...      more CPUs of the node above distances                     then one row of
- * numbers for every node, in the nodes' order; without: 10 from a node to itself, 20 to any other
+ *                                 (isolcpus=, isolated cpuset partitions)
+ *   node ID WORD VALUE ...        a NUMA node by its kernel id; ids ascend
+ *   cpus LIST WORD VALUE ...      more CPUs of the node above
+ *   distances                     then one row of numbers for every node, in the nodes' order;
+ *                                 without: 10 from a node to itself, 20 to any other
  *
  * On a node line, in any order, each at most once:
  *   memory QUANTITY               ("64Gi"), huge pages included; none: 0

@@ -80,7 +80,12 @@ static void write_node(struct text *out, const struct topo *t, unsigned node)
 
 void machine_text_write(const struct topo *t, struct text *out)
 {
+	const struct cpuset isolated = cpuset_and(t->isolated, &t->cpus);
+	char list[CPUSET_TEXT_MAX];
+
 	text_add(out, "machine %s\n", t->name);
+	if (!cpuset_empty(&isolated))
+		text_add(out, "isolated %s\n", cpuset_format(&isolated, list, sizeof list));
 	nodeset_each (node, t->nodes)
 		write_node(out, t, node);
 	if (!t->has_distances)

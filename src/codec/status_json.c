@@ -164,6 +164,7 @@ static const struct field status_rows[] = {
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
 	FIELD("pool", CPUS, AT(pool)),
 	FIELD("reserved", CPUS, AT(reserved)),
+	FIELD("isolated", CPUS, AT(isolated), .optional = true),
 	FIELD("nodes", LIST, AT(nodes), .count = AT(nr_nodes), .fields = &node_fields),
 	FIELD("containers", LIST, AT(containers), .count = AT(nr_containers),
 		.fields = &container_fields),
@@ -297,6 +298,7 @@ char *status_json_format(const struct status_info *info, const struct settings *
 		.machine = snapshot->topo->name,
 		.pool = snapshot->pool,
 		.reserved = snapshot->reserved,
+		.isolated = cpuset_and(ledger_view(l)->topo->isolated, &ledger_view(l)->topo->cpus),
 	};
 	struct arena a;
 

@@ -131,7 +131,7 @@ struct status {
 	struct status_info info;
 	const char *machine;
 	struct word_list settings; /* all in force, by key */
-	struct cpuset pool, reserved;
+	struct cpuset pool, reserved, isolated;
 	const struct status_node *nodes;
 	size_t nr_nodes;
 	const struct status_container *containers;

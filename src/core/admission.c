@@ -125,6 +125,68 @@ struct cpuset books_free_cpus(const struct books *b)
 	return cpuset_minus(b->shared, &kept);
 }
 
+/* Of CPUs that are free those that the container that is dealt with may be given, by its wishes. */
+static struct cpuset usable_cpus(const struct way_in *w, struct cpuset from)
+{
+	return admission_usable_cpus(w, &w->pod->container[w->place].wishes, &from);
+}
+
+struct cpuset admission_usable_cpus(
+	const struct way_in *w, const struct wishes *wishes, const struct cpuset *free_cpus)
+{
+	const struct books *b = w->b;
+	const struct cpuset isolated = cpuset_and(*free_cpus, &b->t->isolated),
+			    others = cpuset_minus(*free_cpus, &b->t->isolated);
+	const bool wished = wishes->isolated == WISH_ISOLATED_PREFER &&
+			    b->isolated == ISOLATED_FOR_WHO_WISHES;
+	const struct cpuset *from = free_cpus;
+
+	if (wishes->isolated == WISH_ISOLATED_REQUIRE || wished)
+		from = &isolated;
+	else if (b->isolated != ISOLATED_FOR_ALL)
+		from = &others;
+	return wishes_usable_cpus(wishes, b->t, from);
+}
+
+static int check_isolated_of_one(struct way_in *w)
+{
+	const unsigned count = w->b->s->cpu_manager_policy == MANAGER_STATIC
+				       ? pod_exclusive_cpus(w->pod, w->place)
+				       : 0;
+	struct cpuset there = cpuset_minus(w->b->t->isolated, &w->b->reserved), left;
+
+	if (w->pod->container[w->place].wishes.isolated != WISH_ISOLATED_REQUIRE || !count)
+		return 0;
+	there = cpuset_and(there, &w->b->t->cpus);
+	left = books_free_cpus(w->b);
+	left = cpuset_or(left, &w->reusable_cpus);
+	left = usable_cpus(w, left);
+	if (cpuset_count(&left) >= count)
+		return 0;
+	return admission_refuse(w, "UnexpectedAdmissionError",
+		"annotation numafit.io/isolated is require: it asks for %u CPUs, of %u isolated "
+		"ones %u are left",
+		count, cpuset_count(&there), cpuset_count(&left));
+}
+
+/* Where too few are left there is nothing to align. 0 or -EPERM with the refusal. */
+static int check_isolated(struct way_in *w)
+{
+	const bool whole = w->whole;
+	int rc = 0;
+
+	w->whole = false;
+	for (unsigned i = 0; i < w->pod->nr && !rc; i++) {
+		w->place = i;
+		rc = check_isolated_of_one(w);
+	}
+	if (rc)
+		return rc;
+	w->place = 0;
+	w->whole = whole;
+	return 0;
+}
+
 /* What full-pcpus-only asks for, of what is left of cores without a reserved CPU. */
 static int check_whole_cores(struct way_in *w, unsigned count)
 {
@@ -137,7 +199,7 @@ static int check_whole_cores(struct way_in *w, unsigned count)
 	struct err e;
 
 	physical = cpuset_minus(physical, &reserved);
-	physical = wishes_usable_cpus(&c->wishes, b->t, &physical);
+	physical = usable_cpus(w, physical);
 	int rc = cpus_check_whole_cores(b->t, &options, &physical, count, &e);
 	nodeset_each (n, b->t->nodes) { /* no core is on two of them */
 		struct cpuset here = cpuset_and(physical, &b->t->node[n].cpus);
@@ -173,7 +235,8 @@ static int take_cpus_by_node(const struct way_in *w, const struct cpu_options *o
 
 int admission_check_pool(struct way_in *w)
 {
-	const struct cpuset left = cpuset_minus(w->b->shared, &w->b->promised);
+	const struct cpuset others = cpuset_or(w->b->promised, &w->b->unshared),
+			    left = cpuset_minus(w->b->shared, &others);
 
 	if (cpuset_count(&left) >= w->b->keep_shared)
 		return 0;
@@ -199,7 +262,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 	if (rc)
 		return rc;
 	from = cpuset_or(from, &w->reusable_cpus);
-	from = wishes_usable_cpus(&c->wishes, b->t, &from);
+	from = usable_cpus(w, from);
 	rc = c->cpus_on
 		     ? take_cpus_by_node(w, &options, &from, &got, &e)
 		     : cpus_allocate(b->t, &options, &from, count, affinity, w->budget, &got, &e);
@@ -270,7 +333,9 @@ static int run_pass(struct way_in *w, const struct hint *settled, struct budget 
 	w->by_pod = pod_is_aligned_as_one(s, pod);
 	struct grant of_pod = {.policy = w->policy};
 	int rc = begin_pass(w);
-	if (settled) {
+	if (!rc)
+		rc = check_isolated(w);
+	if (!rc && settled) {
 		of_pod.affinity = *settled;
 	} else if (!rc && w->by_pod) {
 		part = budget_share(budget, pod->nr + 1, 0);

@@ -161,7 +161,7 @@ static const struct hints *collect_hints(struct way_in *w, bool pod_scope, unsig
 		const struct wishes *wishes =
 			&w->pod->container[strictest_place(w, pod_scope)].wishes;
 		const struct cpuset free_cpus = books_free_cpus(b),
-				    available = wishes_usable_cpus(wishes, b->t, &free_cpus);
+				    available = admission_usable_cpus(w, wishes, &free_cpus);
 
 		cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, cpus,
 			&h->per_node, &h->family[h->nr++]);

@@ -34,6 +34,9 @@ int admission_refuse(struct way_in *w, const char *reason, const char *fmt, ...)
 /* The same when the arena is too small. */
 int admission_refuse_for_room(struct way_in *w);
 
+/* Of CPUs that are free those that a container with such wishes may be given. */
+struct cpuset admission_usable_cpus(
+	const struct way_in *w, const struct wishes *wishes, const struct cpuset *free_cpus);
 /* Whether the shared pool has as many CPUs as it is to keep. 0 or -EPERM with the refusal. */
 int admission_check_pool(struct way_in *w);
 

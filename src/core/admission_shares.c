@@ -143,7 +143,8 @@ static int give_own_cpus(struct way_in *w, const struct hint *affinity)
 {
 	struct books *b = w->b;
 	unsigned count = admission_own_cpus(w);
-	struct cpuset from = cpuset_minus(b->shared, &b->promised), got;
+	const struct cpuset left = cpuset_minus(b->shared, &b->promised);
+	struct cpuset from = admission_usable_cpus(w, &(const struct wishes){0}, &left), got;
 	struct cpuset reserved = cpus_whole_cores(b->t, &b->reserved);
 	struct cpuset physical = cpuset_minus(from, &reserved);
 	struct err e;

@@ -75,10 +75,11 @@ int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned cou
 {
 	struct cpus_how how = cpus_how(t, o);
 	struct budget b = budget_of(RESERVE_STEPS);
-	struct cpuset reserved = {0};
+	struct cpuset reserved = {0}, from = cpuset_minus(t->cpus, &t->isolated);
 
-	(void)cpus_take(
-		t, &t->cpus, count, &how, &b, &reserved, NULL); /* too few: the next sees it */
+	if (cpuset_count(&from) < count) /* the system's processes do not run on isolated ones */
+		from = t->cpus;
+	(void)cpus_take(t, &from, count, &how, &b, &reserved, NULL); /* too few: the next sees it */
 	int rc = cpus_check_reserved(t, &reserved, count, e);
 	if (!rc)
 		*out = reserved;

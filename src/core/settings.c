@@ -194,8 +194,8 @@ static const struct row rows[] = {
 		"whose hints are read, the first one first"),
 	ROW("podWishes.allowed", kind_wishes, wishes_allowed, "cpus=shared,numa-nodes,spread",
 		"which annotations of pods under numafit.io/ are obeyed: cpus (cpus=shared: that "
-		"value alone), cores, numa-nodes, spread, memory-policy, rdt-class, blockio-class, "
-		"with commas between them; none. One that is not allowed counts as not there"),
+		"value alone), cores, isolated, numa-nodes, spread, memory-policy, rdt-class, "
+		"blockio-class, with commas between them; none. One that is not allowed counts as not there"),
 	ROW("podWishes.unknown", kind_word, unknown_wish, "refuse",
 		"a container with a wish that is allowed and has a value that is none of its "
 		"values. refuse: its creation fails, and the error says what there is. ignore: as "

@@ -22,6 +22,11 @@ const char *const wish_cores_words[NR_WISH_CORES] = {
 	[WISH_CORES_WHOLE] = "whole",
 	[WISH_CORES_ONE_THREAD] = "one-thread",
 };
+const char *const wish_isolated_words[NR_WISH_ISOLATED] = {
+	[WISH_ISOLATED_UNSAID] = "",
+	[WISH_ISOLATED_PREFER] = "prefer",
+	[WISH_ISOLATED_REQUIRE] = "require",
+};
 const char *const wish_spread_words[NR_WISH_SPREADS] = {
 	[WISH_SPREAD_UNSAID] = "",
 	[WISH_SPREAD_ANY] = "any",
@@ -50,6 +55,8 @@ bool wishes_is_class(const char *name)
 const struct wish_row wish_rows[NR_WISH_ROWS] = {
 	{"cpus", WISHES_CPUS, WISH_OF_WORDS, AT(cpus), wish_cpus_words, NR_WISH_CPUS},
 	{"cores", WISHES_CORES, WISH_OF_WORDS, AT(cores), wish_cores_words, NR_WISH_CORES},
+	{"isolated", WISHES_ISOLATED, WISH_OF_WORDS, AT(isolated), wish_isolated_words,
+		NR_WISH_ISOLATED},
 	{"numa-nodes", WISHES_NUMA_NODES, WISH_OF_NODES, 0, NULL, 0},
 	{"spread", WISHES_SPREAD, WISH_OF_WORDS, AT(spread), wish_spread_words, NR_WISH_SPREADS},
 	{"memory-policy", WISHES_MEMORY_POLICY, WISH_OF_WORDS, AT(memory), wish_memory_words,
@@ -226,6 +233,7 @@ static const struct {
 	{"cpus=shared", WISHES_CPUS_SHARED},
 	{"cpus=untouched", WISHES_CPUS_UNTOUCHED},
 	{"cores", WISHES_CORES},
+	{"isolated", WISHES_ISOLATED},
 	{"numa-nodes", WISHES_NUMA_NODES},
 	{"spread", WISHES_SPREAD},
 	{"memory-policy", WISHES_MEMORY_POLICY},

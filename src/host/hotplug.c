@@ -133,7 +133,8 @@ bool hotplug_differs(const struct topo *t, const struct hotplug *now)
 {
 	struct cpuset online = on_nodes(t, now);
 
-	if (!cpuset_equal(&t->cpus, &online) || !nodeset_empty(new_device_memory(t, now)))
+	if (!cpuset_equal(&t->cpus, &online) || !cpuset_equal(&t->isolated, &now->isolated) ||
+		!nodeset_empty(new_device_memory(t, now)))
 		return true;
 	nodeset_each (n, t->nodes)
 		if (memcmp(t->node[n].memory, now->memory[n],
@@ -180,6 +181,7 @@ int hotplug_apply(
 	topo_init(&t, known->name);
 	t.this_machine = known->this_machine;
 	t.nodeless = known->nodeless;
+	t.isolated = now->isolated;
 	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)
 		rc = topo_add_node(&t, known->ids.id[n], e);
 	for (unsigned n = 0; n < known->ids.nr && rc >= 0; n++)

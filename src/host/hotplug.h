@@ -9,6 +9,7 @@
 
 struct hotplug {
 	struct cpuset online;
+	struct cpuset isolated; /* isolated.h */
 	struct cpuset of_node[NODES_MAX];       /* as each NUMA node lists its own */
 	uint64_t memory[NODES_MAX][TOPO_KINDS]; /* bytes, as struct topo has them */
 	struct nodeset device_memory; /* nodes that are a device's by now (device_memory.h) */

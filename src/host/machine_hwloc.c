@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <host/device_memory.h>
+#include <host/isolated.h>
 #include <host/machine_tree.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
@@ -320,6 +321,8 @@ int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
 		nodeset_each (n, device_memory_read(place == PLACE_TREE ? path : "", &t->ids))
 			if (rc == 0)
 				rc = topo_set_device_memory(t, n, e);
+	if (rc == 0 && place != PLACE_XML)
+		t->isolated = isolated_read(place == PLACE_TREE ? path : "");
 	if (rc == 0)
 		rc = hwloc_add_cpus(h, t, e);
 	if (rc == 0 && place == PLACE_TREE)

@@ -172,7 +172,7 @@ static void suppose_gone(const struct admit_question *q, struct books *b)
 		held = d->exclusive ? cpuset_or(held, &d->cpus) : held;
 		left = cpuset_or(left, &d->left_on);
 	}
-	b->shared = ledger_shareable_cpus(q->ledger);
+	b->shared = ledger_all_cpus(q->ledger);
 	b->shared = cpuset_minus(b->shared, &held);
 	left = cpuset_minus(now->left, &left);
 	b->promised = cpuset_minus(b->promised, &left);
@@ -184,7 +184,7 @@ static void suppose_empty(const struct admit_question *q, struct books *b)
 
 	memory_init(&b->memory, b->t, b->s);
 	b->memory.keep_groups = keep_groups;
-	b->shared = ledger_shareable_cpus(q->ledger);
+	b->shared = ledger_all_cpus(q->ledger);
 	b->promised = (struct cpuset){0};
 }
 
@@ -196,7 +196,7 @@ static struct books *books_of(
 	const struct ledger *l = q->ledger;
 	const struct settings *s = q->settings;
 	struct books *b = arena_alloc(a, sizeof *b);
-	struct cpuset shareable = ledger_shareable_cpus(l);
+	const struct cpuset all = ledger_all_cpus(l), shareable = ledger_shareable_cpus(l);
 	unsigned cpus = 0;
 
 	if (!b)
@@ -217,7 +217,8 @@ static struct books *books_of(
 	b->t = ledger_view(l)->topo;
 	b->s = s;
 	b->reserved = s->reserved_cpus;
-	b->shared = cpuset_minus(shareable, &ledger_view(l)->held);
+	b->shared = cpuset_minus(all, &ledger_view(l)->held);
+	b->unshared = cpuset_minus(all, &shareable);
 	b->keep_shared = q->suppose.any_pool ? 0 : settings_pool_minimum(s);
 	b->memory.keep_groups = ledger_view(l)->memory.keep_groups;
 	memcpy(b->memory.node, ledger_view(l)->memory.node, b->t->ids.nr * sizeof *b->memory.node);
@@ -415,15 +416,44 @@ static void judge_sums(
 
 /* The way */
 
+/* Who may have isolated CPUs is tried from the strictest answer on: containers that do not wish for
+ * them get them last, and those that would like them get others rather than none. */
+static enum isolated_use strictest_use(const struct topo *t, const struct pod *pod)
+{
+	const struct cpuset there = cpuset_and(t->isolated, &t->cpus);
+	bool any = pod->own;
+
+	for (unsigned i = 0; i < pod->nr; i++) {
+		any = any || pod_exclusive_cpus(pod, i);
+		if (pod->container[i].wishes.isolated == WISH_ISOLATED_PREFER)
+			return cpuset_empty(&there) ? ISOLATED_FOR_ALL : ISOLATED_FOR_WHO_WISHES;
+	}
+	return cpuset_empty(&there) || !any ? ISOLATED_FOR_ALL : ISOLATED_FOR_NOBODY;
+}
+
+static enum isolated_use next_use(enum isolated_use use)
+{
+	return use == ISOLATED_FOR_WHO_WISHES ? ISOLATED_FOR_NOBODY : ISOLATED_FOR_ALL;
+}
+
 static int admit_on_books(const struct admit_question *q, const struct facts *f,
 	struct budget *budget, struct arena *a, struct grants *g, struct refusal *why)
 {
-	struct books *b = books_of(q, f, a);
+	const struct hint *settled = f->settled ? &f->affinity : NULL;
+	enum isolated_use use = strictest_use(ledger_view(q->ledger)->topo, &f->pod);
 
-	if (b)
-		return admission(b, &f->pod, f->settled ? &f->affinity : NULL, budget, a, g, why);
-	*why = no_room;
-	return -EPERM;
+	for (;; use = next_use(use)) {
+		struct books *b = books_of(q, f, a);
+
+		*why = no_room;
+		if (!b)
+			return -EPERM;
+		b->isolated = use;
+		if (!admission(b, &f->pod, settled, budget, a, g, why))
+			return 0;
+		if (use == ISOLATED_FOR_ALL)
+			return -EPERM;
+	}
 }
 
 static void admit_pod(const struct admit_question *q, struct budget *budget, struct arena *a,

@@ -326,11 +326,19 @@ struct decision ledger_decision_of(const struct ledger *l, const struct holding 
 	return d;
 }
 
-struct cpuset ledger_shareable_cpus(const struct ledger *l)
+struct cpuset ledger_all_cpus(const struct ledger *l)
 {
 	return l->s->cpu_options.strict_cpu_reservation
 		       ? cpuset_minus(l->now.topo->cpus, &l->s->reserved_cpus)
 		       : l->now.topo->cpus;
+}
+
+struct cpuset ledger_shareable_cpus(const struct ledger *l)
+{
+	const struct cpuset all = ledger_all_cpus(l),
+			    others = cpuset_minus(all, &l->now.topo->isolated);
+
+	return cpuset_empty(&others) ? all : others;
 }
 
 struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding *self)

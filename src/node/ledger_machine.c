@@ -104,11 +104,14 @@ static void book_again(struct ledger *l)
 
 void ledger_set_topo(struct ledger *l, const struct topo *t)
 {
-	struct cpuset new_cpus = cpuset_minus(t->cpus, &l->now.topo->cpus), pool;
+	const struct cpuset shareable = ledger_shareable_cpus(l);
+	struct cpuset new_cpus, pool;
 	struct cpuset left = cpuset_minus(t->cpus, &l->s->reserved_cpus);
 
 	assert(t->ids.nr == l->now.topo->ids.nr && t->nr_kinds == l->now.topo->nr_kinds);
 	l->now.topo = t;
+	new_cpus = ledger_shareable_cpus(l);
+	new_cpus = cpuset_minus(new_cpus, &shareable);
 	leases_set_topo(l->now.leases, t);
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
 		if (l->by[BY_ID].at[i].h->decision.exclusive)

@@ -115,6 +115,24 @@ static int check_pool(struct change *c)
 		cpuset_count(&left), minimum);
 }
 
+/* Of free CPUs those that it may get, isolated ones as its wish has them. */
+static struct cpuset free_by_wish(const struct change *c, unsigned more)
+{
+	const struct cpuset isolated = cpuset_and(c->free, &c->t->isolated),
+			    others = cpuset_minus(c->free, &c->t->isolated);
+
+	switch (c->wishes->isolated) {
+	case WISH_ISOLATED_REQUIRE:
+		return isolated;
+	case WISH_ISOLATED_PREFER:
+		return cpuset_count(&isolated) >= more ? isolated : c->free;
+	case WISH_ISOLATED_UNSAID:
+	case NR_WISH_ISOLATED:
+		break;
+	}
+	return cpuset_count(&others) >= more ? others : c->free;
+}
+
 static int grow_cpus(struct change *c)
 {
 	unsigned more = c->count - cpuset_count(&c->present);
@@ -142,6 +160,23 @@ static int grow_cpus(struct change *c)
 	c->d->cpus = got;
 	rc = check_width(c, on);
 	return rc ? rc : check_pool(c);
+}
+
+/* Isolated CPUs come last where it does not wish for them, and others last where it would like them.
+ */
+static int grow_cpus_by_wish(struct change *c)
+{
+	const struct decision before = *c->d;
+	const struct cpuset all = c->free;
+
+	c->free = free_by_wish(c, c->count - cpuset_count(&c->present));
+	bool any = c->wishes->isolated != WISH_ISOLATED_REQUIRE && !cpuset_equal(&c->free, &all);
+	int rc = grow_cpus(c);
+	if (!rc || !any)
+		return rc;
+	*c->d = before;
+	c->free = all;
+	return grow_cpus(c);
 }
 
 /* Of the sets of nodes that are as narrow as *nodes, one that keeps CPUs and memory together:
@@ -192,7 +227,7 @@ static int resize_cpus(struct change *c)
 	if (!c->count)
 		c->d->cpus = ledger_common_cpus(c->l, c->wishes, &ledger_view(c->l)->pool);
 	else if (c->count > had)
-		rc = grow_cpus(c);
+		rc = grow_cpus_by_wish(c);
 	else if (c->count < had)
 		rc = shrink_cpus(c);
 	return rc;

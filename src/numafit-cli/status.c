@@ -238,9 +238,12 @@ static void print_status_head(const struct status *st)
 		(void)printf("shadow: %llu compared with the kubelet's choice, %llu differ\n",
 			(unsigned long long)c->compared, (unsigned long long)c->disagreed);
 	(void)printf("shared pool: CPUs %s", cpuset_format(&st->pool, list, sizeof list));
-	(void)printf("; reserved: %s\n", cpuset_empty(&st->reserved)
-						 ? "none"
-						 : cpuset_format(&st->reserved, list, sizeof list));
+	(void)printf("; reserved: %s", cpuset_empty(&st->reserved)
+					       ? "none"
+					       : cpuset_format(&st->reserved, list, sizeof list));
+	if (!cpuset_empty(&st->isolated))
+		(void)printf("; isolated: %s", cpuset_format(&st->isolated, list, sizeof list));
+	(void)puts("");
 	if (st->info.enforcement)
 		print_enforcement(st->info.enforcement);
 	print_quota(st->info.quota);

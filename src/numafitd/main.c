@@ -168,16 +168,18 @@ static void raise_descriptors(void)
 static void log_start(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
-	char reserved[CPUSET_TEXT_MAX], nodeless[CPUSET_TEXT_MAX], name[2 * TOPO_NAME_MAX];
+	const struct cpuset there = cpuset_and(d->topo.isolated, &d->topo.cpus);
+	char reserved[CPUSET_TEXT_MAX], isolated[CPUSET_TEXT_MAX], nodeless[CPUSET_TEXT_MAX], name[2 * TOPO_NAME_MAX];
 
 	log_line(LOG_INFO, "started",
 		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u "
-		"cpus=%u reserved=%s socket=%s",
+		"cpus=%u reserved=%s isolated=%s socket=%s",
 		NUMAFIT_VERSION, mode_words[s->mode], topology_policy_words[s->topology_policy],
 		topology_scope_words[s->topology_scope],
 		s->prefer_closest_numa_nodes ? "yes" : "no",
 		log_text(name, sizeof name, d->topo.name), d->topo.ids.nr, d->topo.nr_cpus,
 		cpuset_format(&s->reserved_cpus, reserved, sizeof reserved),
+		cpuset_empty(&there) ? "none" : cpuset_format(&there, isolated, sizeof isolated),
 		d->runtime.launch.name ? "from-the-runtime" : s->nri_socket);
 	if (!cpuset_empty(&d->topo.nodeless))
 		log_line(LOG_WARN, "cpus-without-node",

@@ -351,7 +351,7 @@ static bool may_be_the_same(const struct topo *a, const struct topo *b)
 
 static bool is_unchanged(const struct topo *a, const struct topo *b)
 {
-	bool same = cpuset_equal(&a->cpus, &b->cpus) &&
+	bool same = cpuset_equal(&a->cpus, &b->cpus) && cpuset_equal(&a->isolated, &b->isolated) &&
 		    nodeset_equal(a->device_memory, b->device_memory);
 
 	nodeset_each (n, a->nodes)

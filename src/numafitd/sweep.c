@@ -10,6 +10,7 @@
 
 #include <host/cgroup.h>
 #include <host/device_memory.h>
+#include <host/isolated.h>
 #include <host/discover.h>
 #include <host/hotplug.h>
 #include <io/fault.h>
@@ -399,6 +400,7 @@ static enum step look_at_memory(struct daemon *d)
 	if (!rc) { /* the last of all: a driver says so before it brings memory online */
 		s->now.device_memory = nodeset_or(
 			d->topo.device_memory, device_memory_read(s->root, &d->topo.ids));
+		s->now.isolated = isolated_read(text_equal(s->root, "/") ? "" : s->root);
 		rc = follow_machine(d, &e);
 	}
 	log_machine_problem(s, rc ? e.text : "");

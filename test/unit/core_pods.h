@@ -247,6 +247,16 @@ static inline void assert_cores_are_whole(struct world *w)
 	}
 }
 
+/* Isolated CPUs are never shared, unless there are no others. */
+static inline void assert_isolated_cpus_are_not_shared(struct world *w)
+{
+	const struct ledger *l = engine_ledger(w->g);
+	const struct cpuset all = ledger_all_cpus(l), others = cpuset_minus(all, &w->t->isolated);
+
+	if (!cpuset_empty(&others))
+		assert_false(cpuset_intersects(&ledger_view(l)->pool, &w->t->isolated));
+}
+
 static inline void check(struct world *w)
 {
 	struct engine *dumped =
@@ -263,6 +273,7 @@ static inline void check(struct world *w)
 	/* the dump has moved the sequence on; the journal would start anew from it */
 	assert_nobody_shares(w);
 	assert_cores_are_whole(w);
+	assert_isolated_cpus_are_not_shared(w);
 }
 
 /* The journal starts anew from what is there. */
@@ -358,14 +369,37 @@ static inline void note_exclusive(struct world *w, struct running *r)
 	r->shares = h && request_shares_in_pod(&h->request, &h->decision);
 }
 
+/* What is decided now, by itself, of isolated CPUs: none to one that did not ask while it could have
+ * had others, and none but these to one that requires them. */
+static inline void assert_isolated_by_wish(struct world *w, const struct running *r,
+	const struct cpuset *free_before, const struct decision *d)
+{
+	const struct cpuset isolated = cpuset_and(d->cpus, &w->t->isolated),
+			    others = cpuset_minus(*free_before, &w->t->isolated);
+	const enum wish_isolated wish = r->req.ask.wishes.isolated;
+
+	if (!d->admit || !d->exclusive || d->source != SOURCE_DECIDED || d->within_pod)
+		return;
+	if (wish == WISH_ISOLATED_REQUIRE)
+		assert_true(cpuset_equal(&isolated, &d->cpus));
+	/* with policy none any CPUs do, but for the pool's last ones */
+	else if (wish == WISH_ISOLATED_UNSAID && !cpuset_empty(&isolated) &&
+		w->s.topology_policy == POLICY_NONE && !r->req.ask.wishes.cores)
+		if (cpuset_count(&others) >= cpuset_count(&d->cpus) + settings_pool_minimum(&w->s))
+			fail_msg("%s has isolated CPUs, and %u others were free", r->id,
+				cpuset_count(&others));
+}
+
 static inline struct decision create_as_asked(struct world *w, struct running *r)
 {
+	const struct cpuset free_before = ledger_free_cpus(engine_ledger(w->g));
 	struct update_list ups = {0};
 	struct decision d;
 
 	r->runs = false;
 	engine_create(w->g, 0, &r->req, &d, &ups);
 	apply(w, &ups);
+	assert_isolated_by_wish(w, r, &free_before, &d);
 	if (d.admit) {
 		r->runs = true;
 		note_exclusive(w, r);
@@ -511,7 +545,8 @@ static inline void synchronize(struct world *w)
 	for (size_t i = 0; i < what.nr; i++) {
 		const struct holding *h = ledger_find(engine_ledger(w->g), list[i].container_id);
 
-		assert_false(placed[i] && h && h->decision.left); /* we have placed it */
+		assert_false(placed[i] && h && h->decision.left && /* we have placed it */
+			     list[i].ask.wishes.cpus != WISH_CPUS_UNBOUNDED);
 	}
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
 		note_exclusive(w, slot(w, i));

@@ -30,6 +30,7 @@ static inline void random_wishes(struct random *r, struct guest *p)
 				.cpus = (enum wish_cpus)random_below(r, NR_WISH_CPUS),
 				.cores = (enum wish_cores)random_below(r, NR_WISH_CORES),
 				.spread = (enum wish_spread)random_below(r, NR_WISH_SPREADS),
+				.isolated = (enum wish_isolated)random_below(r, NR_WISH_ISOLATED),
 			};
 }
 

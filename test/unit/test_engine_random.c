@@ -346,6 +346,10 @@ static void cpus_and_memory_come_and_go(struct world *w, struct random *r)
 		if (slot(w, i)->runs && !slot(w, i)->seen)
 			report_start(w, slot(w, i));
 	w->t = machine_without(full, &offline, halved);
+	if (random_chance(r, 50))
+		cpuset_each (cpu, &full->cpus)
+			if (random_chance(r, percent))
+				cpuset_add(&w->t->isolated, cpu);
 	w->cores_broken = true;
 	engine_set_topo(w->g, 0, w->t);
 	fold_anew(w);

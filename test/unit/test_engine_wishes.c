@@ -405,6 +405,137 @@ static void cgroups_bound_what_has_no_cpuset_from_us(void **state)
 	world_free(w);
 }
 
+/* The same machine, with those CPUs isolated. */
+static void isolate(struct world *w, const char *list)
+{
+	struct topo *t = machine_without(w->t, &(const struct cpuset){0}, (struct nodeset){0});
+	struct update_list ups = {0};
+
+	assert_int_equal(cpuset_parse(&t->isolated, list, strlen(list), NULL), 0);
+	engine_set_topo(w->g, 0, t);
+	free(w->t);
+	w->t = t;
+	fold_anew(w);
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	apply(w, &ups);
+	check(w);
+}
+
+static bool is_isolated(const struct world *w, const struct guest *p)
+{
+	return cpuset_within(&decision_of(w, p)->cpus, &w->t->isolated);
+}
+
+static bool has_isolated(const struct world *w, const struct guest *p)
+{
+	return cpuset_intersects(&decision_of(w, p)->cpus, &w->t->isolated);
+}
+
+static void isolated_cpus_are_never_in_the_pool_and_come_last(void **state)
+{
+	struct world *w = world();
+	struct guest *log = start_one(w, 0, QOS_BURSTABLE, 100, (struct wishes){0}), *p;
+
+	(void)state;
+	isolate(w, "4-7,36-39"); /* a NUMA node of the eight */
+	struct cpuset in_force = cpus_of(&log->run[0]), all = pool(w);
+	assert_false(cpuset_intersects(&all, &w->t->isolated));
+	assert_true(cpuset_equal(&in_force, &all));
+	for (unsigned i = 1; i <= 7; i++) {
+		p = start_one(w, i, QOS_GUARANTEED, 6000, (struct wishes){0});
+		assert_false(has_isolated(w, p));
+		all = pool(w);
+		assert_false(cpuset_intersects(&all, &w->t->isolated));
+	}
+	p = start_one(w, 8, QOS_GUARANTEED, 8000, (struct wishes){0});
+	assert_true(is_isolated(w, p)); /* nothing else is left */
+	gone(w, p);
+	all = pool(w);
+	assert_false(cpuset_intersects(&all, &w->t->isolated));
+	world_free(w);
+}
+
+static void isolated_cpus_are_given_to_who_wishes_for_them(void **state)
+{
+	const struct wishes prefer = {.isolated = WISH_ISOLATED_PREFER},
+			    require = {.isolated = WISH_ISOLATED_REQUIRE};
+	struct world *w = world();
+
+	(void)state;
+	isolate(w, "4-7,36-39");
+	struct guest *a = start_one(w, 0, QOS_GUARANTEED, 4000, prefer),
+		     *b = start_one(w, 1, QOS_GUARANTEED, 2000, require),
+		     *c = start_one(w, 2, QOS_GUARANTEED, 4000, prefer);
+	assert_true(is_isolated(w, a));
+	assert_true(is_isolated(w, b));
+	assert_false(has_isolated(w, c)); /* too few are left */
+	struct guest *d = pod_of_one(w, 3, QOS_GUARANTEED, 4000, require);
+	const struct decision refused = create(w, d, 0);
+	assert_false(refused.admit);
+	assert_string_equal(refused.message,
+		"annotation numafit.io/isolated is require: it asks for 4 CPUs, of 8 isolated ones 2 "
+		"are left");
+	gone(w, d);
+	struct request more = b->run[0].req; /* in place */
+	more.ask.cpu_milli = 4000;
+	assert_true(update(w, &b->run[0], &more).admit);
+	assert_true(is_isolated(w, b));
+	check(w);
+	more.ask.cpu_milli = 5000;
+	assert_false(update(w, &b->run[0], &more).admit);
+	more = c->run[0].req;
+	more.ask.cpu_milli = 6000;
+	assert_true(update(w, &c->run[0], &more).admit);
+	assert_false(has_isolated(w, c));
+	gone(w, a);
+	struct guest *e = start_one(w, 4, QOS_GUARANTEED, 4000, require);
+	assert_true(is_isolated(w, e));
+	world_free(w);
+}
+
+static void a_pods_containers_are_given_isolated_cpus_each_by_its_wish(void **state)
+{
+	struct world *w = world();
+
+	(void)state;
+	isolate(w, "4-7,36-39");
+	struct guest *p = guest(w, 0, QOS_GUARANTEED);
+	add(p, CONTAINER_APP, 4, 1);
+	add(p, CONTAINER_APP, 4, 1);
+	p->part[0].wishes.isolated = WISH_ISOLATED_REQUIRE;
+	assert_true(run_pod(w, p, false).admit);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(start(w, p, i).admit);
+		const struct cpuset in_force = cpus_of(&p->run[i]);
+		assert_int_equal(cpuset_within(&in_force, &w->t->isolated), i == 0);
+		assert_int_equal(cpuset_intersects(&in_force, &w->t->isolated), i == 0);
+	}
+	world_free(w);
+}
+
+static void partitions_that_come_and_go_move_the_pool(void **state)
+{
+	struct world *w = world();
+	struct guest *own = start_one(w, 0, QOS_GUARANTEED, 2000, (struct wishes){0}),
+		     *log = start_one(w, 1, QOS_BURSTABLE, 100, (struct wishes){0});
+	const struct cpuset had = decision_of(w, own)->cpus;
+	struct cpuset all;
+
+	(void)state;
+	isolate(w, "1-8");
+	assert_true(cpuset_equal(&decision_of(w, own)->cpus, &had));
+	all = cpus_of(&log->run[0]);
+	assert_false(cpuset_intersects(&all, &w->t->isolated));
+	isolate(w, "63");
+	all = cpus_of(&log->run[0]);
+	assert_true(cpuset_has(&all, 8));
+	assert_false(cpuset_has(&all, 63));
+	isolate(w, "0-63"); /* all there are: then none is for itself */
+	all = pool(w);
+	assert_true(cpuset_has(&all, 63));
+	world_free(w);
+}
+
 /* Annotations are anybody's: CPUs that another container holds are not given for one. */
 static void a_forged_annotation_gets_no_cpus_of_another_container(void **state)
 {
@@ -494,6 +625,10 @@ int main(void)
 		cmocka_unit_test(what_is_left_to_itself_gets_no_cpuset_and_no_update),
 		cmocka_unit_test(untouched_containers_are_in_the_pool_where_no_cgroup_bounds_it),
 		cmocka_unit_test(cgroups_bound_what_has_no_cpuset_from_us),
+		cmocka_unit_test(isolated_cpus_are_never_in_the_pool_and_come_last),
+		cmocka_unit_test(isolated_cpus_are_given_to_who_wishes_for_them),
+		cmocka_unit_test(a_pods_containers_are_given_isolated_cpus_each_by_its_wish),
+		cmocka_unit_test(partitions_that_come_and_go_move_the_pool),
 		cmocka_unit_test(a_forged_annotation_gets_no_cpus_of_another_container),
 		cmocka_unit_test(a_restarted_container_keeps_its_wishes_and_its_cpus),
 		cmocka_unit_test(a_resize_gives_no_part_of_a_whole_core_up),

@@ -9,6 +9,7 @@
 #include <host/device_memory.h>
 #include <host/discover.h>
 #include <host/hotplug.h>
+#include <host/isolated.h>
 #include <ftw.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -312,6 +313,47 @@ static void this_machine_is_as_it_was_discovered(void **state)
 	assert_false(hotplug_differs(&t, &now));
 }
 
+static void isolated_cpus_are_those_of_the_command_line_and_of_partitions(void **state)
+{
+	static const struct {
+		const char *command_line, *partitions, *want; /* NULL: no such file */
+	} table[] = {
+		{NULL, NULL, ""},
+		{"\n", "\n", ""},
+		{"4-7\n", NULL, "4-7"},
+		{"4-7\n", "6-9\n", "4-9"},
+		{NULL, "1\n", "1"},
+		{"nonsense\n", "1\n", "1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		char root[] = "/tmp/numafit-isolated.XXXXXX", list[CPUSET_TEXT_MAX], command[1024];
+
+		assert_non_null(mkdtemp(root));
+		(void)snprintf(command, sizeof command,
+			"mkdir -p %s/sys/devices/system/cpu %s/sys/fs/cgroup", root, root);
+		assert_int_equal(system(command), 0);
+		for (int k = 0; k < 2; k++) {
+			const char *content = k ? table[i].partitions : table[i].command_line;
+			char path[512];
+
+			(void)snprintf(path, sizeof path, "%s/%s", root,
+				k ? "sys/fs/cgroup/cpuset.cpus.isolated"
+				  : "sys/devices/system/cpu/isolated");
+			FILE *f = content ? fopen(path, "w") : NULL;
+			if (f)
+				(void)fputs(content, f);
+			if (f)
+				(void)fclose(f);
+		}
+		const struct cpuset is = isolated_read(root);
+		assert_string_equal(cpuset_format(&is, list, sizeof list), table[i].want);
+		(void)snprintf(command, sizeof command, "rm -r %s", root);
+		assert_int_equal(system(command), 0);
+	}
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -326,6 +368,7 @@ int main(void)
 		CASE(cpus_of_no_node_come_and_go_unnoticed),
 		CASE(malformed_files_of_sysfs_are_an_error),
 		CASE(a_machine_without_an_online_cpu_is_an_error),
+		cmocka_unit_test(isolated_cpus_are_those_of_the_command_line_and_of_partitions),
 		cmocka_unit_test(this_machine_is_as_it_was_discovered),
 	};
 

@@ -131,6 +131,7 @@ static void offline_cpus_are_left_out_and_isolated_ones_are_not(void **state)
 	assert_int_equal(t.cpu[2].core, 2); /* the other thread, CPU 0, is offline */
 	assert_int_equal(t.cpu[4].core, 4);
 	assert_int_equal(cpuset_count(&t.node[1].cpus), 2);
+	assert_string_equal(cpuset_format(&t.isolated, list, sizeof list), "1,7");
 	read_ok("machine m\noffline 2-3\nnode 0 cpus 0-1\nnode 1 cpus 2-3\n", &t);
 	assert_true(cpuset_empty(&t.node[1].cpus));
 	assert_false(nodeset_has(t.nodes_with_cpus, 1));

@@ -99,12 +99,13 @@ static void the_longest_is_printed_whole(void **state)
 		} all[] = {
 			{"wishes.cpus", "own+shared"},
 			{"wishes.cores", "one-thread"},
+			{"wishes.isolated", "require"},
 			{"wishes.spread", "one-node,strict-memory"},
 			{"wishes.memory-policy", "interleave"},
 			{"wishes.rdt-class", "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"},
 			{"wishes.blockio-class", "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"},
 			{"allowed",
-				"cpus,cpus=shared,cpus=untouched,cores,numa-nodes,spread,memory-"
+				"cpus,cpus=shared,cpus=untouched,cores,isolated,numa-nodes,spread,memory-"
 				"policy,rdt-class,blockio-class"},
 			{"force", "true"},
 			{"reserved", "true"},
@@ -136,8 +137,8 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
 		{"namespaces.0.wishes.cpus", "reserved", "\"reserved\" is none of own"},
 		{"namespaces.0.wishes.cpus", "untouched-unbounded", "is none of own"},
 		{"namespaces.0.wishes.numa-nodes", "0",
-			"\"numa-nodes\" is no wish: cpus, cores, spread, memory-policy, rdt-class, "
-			"blockio-class"},
+			"\"numa-nodes\" is no wish: cpus, cores, isolated, spread, memory-policy, "
+			"rdt-class, blockio-class"},
 		{"namespaces.0.wishes.rdt-class", "../x", "\"../x\" is no name of a class"},
 		{"namespaces.0.wishes", "shared", "a section has names (a list)"},
 		{"namespaces.0.allowed", "cpu", "\"cpu\" is none of cpus, cpus=shared"},

@@ -56,6 +56,8 @@ static void each_value_is_read(void **state)
 		{"numafit.io/cores", "whole", {.cores = WISH_CORES_WHOLE}},
 		{"cores.numafit.io/web", "one-thread", {.cores = WISH_CORES_ONE_THREAD}},
 		{"cores.numafit.io/other", "one-thread", {0}},
+		{"numafit.io/isolated", "prefer", {.isolated = WISH_ISOLATED_PREFER}},
+		{"isolated.numafit.io/web", "require", {.isolated = WISH_ISOLATED_REQUIRE}},
 		{"numafit.io/spread", "any", {.spread = WISH_SPREAD_ANY}},
 		{"spread.numafit.io/web", "one-node", {.spread = WISH_SPREAD_ONE_NODE}},
 		{"numafit.io/spread", "one-node,strict-memory", {.spread = WISH_SPREAD_STRICT}},
@@ -73,7 +75,7 @@ static void each_value_is_read(void **state)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		struct read r;
 
-		take(&r, "cpus,cores,numa-nodes,spread,memory-policy,rdt-class,blockio-class",
+		take(&r, "cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class",
 			table[i].key, table[i].value, NULL, NULL);
 		assert_memory_equal(&r.ask.wishes, &table[i].want, sizeof table[i].want);
 		assert_null(r.ask.odd_wish);
@@ -109,6 +111,7 @@ static void what_is_not_allowed_counts_as_not_there(void **state)
 		{"cpus", "numafit.io/cpus", "own+shared", true},
 		{"cpus", "numafit.io/cores", "whole", false},
 		{"cores", "numafit.io/spread", "nonsense", false},
+		{"cores", "numafit.io/isolated", "require", false},
 		{"cores", "numafit.io/numa-nodes", "0", false},
 		{"cores", "numafit.io/rdt-class", "gold", false},
 		{"cores", "numafit.io/rdt-class", "..", false},

@@ -84,6 +84,24 @@ see "with unknown: ignore so is a value that is none" created odd '"cpus":"3,67"
 see "which is in the log" logged event=wish-ignored 'error='
 rm -r "$dir/run"
 
+# Isolated CPUs.
+sed "1,/^machine/s/^\(machine .*\)/\1\nisolated 8-15,72-79/" test/machines/kep3545-8.machine >"$dir/isolated.machine"
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: log, qos: burstable, cpu: 100m}
+- create: {pod: quiet, qos: guaranteed, cpu: 4, memory: 1Gi, annotations: ['numafit.io/isolated=require']}
+- create: {pod: more, qos: guaranteed, cpu: 14, memory: 1Gi, annotations: ['numafit.io/isolated=require']}
+END
+play podWishes.allowed=isolated "machine=$dir/isolated.machine"
+see "the log has the isolated CPUs" logged event=started 'isolated=8-15,72-79'
+see "which are not in the shared pool" logged 'pod=log' 'cpus=0-7,16-71,80-127'
+see "a container that requires them has some of them" logged 'pod=quiet' 'exclusive=yes cpus=8-9,72-73'
+see "and is refused where they are too few" logged 'pod=more' 'asks for 14 CPUs, of 16 isolated ones 12 are left'
+see "status has them" grep -q 'isolated: 8-15,72-79' "$dir/status"
+"$bin/numafit" replay "$dir/run/journal" >"$dir/said"
+see "replay knows them" grep -qE '^[0-9]+ records, 3 decided again, 0 differ$' "$dir/said"
+rm -r "$dir/run"
+
 # What the operator says of namespaces.
 cat >"$dir/trace.yaml" <<'END'
 steps:
