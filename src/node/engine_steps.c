@@ -147,6 +147,13 @@ void engine_learn(const struct holding *h, struct request *req)
 	req->ask.guaranteed = h->request.ask.guaranteed;
 	req->ask.wishes = h->request.ask.wishes; /* as they were allowed when it came */
 	req->pod.pod_level = h->request.pod.pod_level;
+	/* What its pod has as one was shared out as the pod started: with other resources by now it
+	 * has still that part, for itself or with others. */
+	if (h->decision.within_pod &&
+		request_exclusive_cpus(req) != request_exclusive_cpus(&h->request)) {
+		req->ask.cpu_milli = h->request.ask.cpu_milli;
+		req->ask.cpu_limit_milli = h->request.ask.cpu_limit_milli;
+	}
 }
 
 bool holding_suits(const struct holding *h, const struct request *of_runtime)

@@ -241,6 +241,7 @@ static inline void assert_cores_are_whole(struct world *w)
 
 		if (h->request.ask.wishes.cores && d->exclusive && !d->within_pod &&
 			!d->lost_cpus && d->source != SOURCE_ADOPTED &&
+			d->source != SOURCE_INHERITED && /* it may be of one that was adopted */
 			!cpuset_equal(&cores, &d->cpus))
 			fail_msg("%s wishes for whole cores and has others",
 				h->request.container_id);

@@ -298,6 +298,27 @@ static void a_lost_journal_gives_no_cpu_of_the_pod_twice(void **state)
 	world_free(w);
 }
 
+/* It was resized after the pod's CPUs were shared out, and before it came: it shares what it was to
+ * share, and none of that is its own. */
+static void a_part_is_as_it_was_shared_out_whatever_its_container_asks_for_by_then(void **state)
+{
+	struct world *w = world_with_gate(SCOPE_POD, true);
+	struct guest *p = team(w, 0);
+	const struct holding *h;
+
+	(void)state;
+	p->part[ALONE].cpu_milli = 500;
+	assert_true(run_pod(w, p, false).admit);
+	p->part[ALONE].cpu_milli = 3000;
+	assert_true(start(w, p, SHARES).admit);
+	assert_true(start(w, p, ALONE).admit);
+	check(w);
+	h = ledger_find(engine_ledger(w->g), p->run[ALONE].id);
+	assert_true(request_shares_in_pod(&h->request, &h->decision));
+	assert_false(holding_has_own_cpus(h)); /* so that its CFS quota stays */
+	world_free(w);
+}
+
 /* Records that nobody writes: a fold must not come to grief. */
 static void a_part_without_its_pod_is_no_record(void **state)
 {
@@ -347,6 +368,8 @@ int main(void)
 		cmocka_unit_test(
 			a_pod_that_leaves_nothing_to_share_is_refused_for_the_kubelets_reason),
 		cmocka_unit_test(a_container_that_is_started_again_has_its_part_of_the_pod_again),
+		cmocka_unit_test(
+			a_part_is_as_it_was_shared_out_whatever_its_container_asks_for_by_then),
 		cmocka_unit_test(all_that_the_pod_has_is_free_again_when_it_ends),
 		cmocka_unit_test(nobody_outside_the_pod_gets_what_none_of_its_containers_has),
 		cmocka_unit_test(in_container_scope_who_is_not_alone_shares_the_nodes_cpus),
