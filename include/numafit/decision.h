@@ -88,6 +88,13 @@ const char *decision_reason(const char *name);
 int decision_refuse(struct decision *d, enum refusal_cause cause, const char *reason,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/* The memory policy that the runtime is to set for the container: the one that it wishes for, else
+ * that of setting memoryPolicyAcrossNodes; none where the runtime cannot set one, or where it is left
+ * untouched. */
+struct request;
+enum wish_memory decision_memory_policy(
+	const struct settings *s, const struct request *req, const struct decision *d);
+
 /* The NUMA nodes that the container's own CPUs and memory really lie on (not what was aimed at). */
 struct nodeset decision_nodes_used(const struct topo *t, const struct decision *d);
 

@@ -73,6 +73,12 @@ extern const char *const quota_use_words[NR_QUOTA_USES + 1]; /* "lift", "keep", 
 /* What becomes of a container with a wish that cannot be read. */
 enum unknown_wish { UNKNOWN_WISH_REFUSE, UNKNOWN_WISH_IGNORE };
 
+/* What containers of Burstable pods have of the shared pool, unless they wish for something else. */
+enum burstable_use { BURSTABLE_ANY, BURSTABLE_ONE_NODE };
+/* The memory policy of containers with CPUs of their own whose memory is on several NUMA nodes, unless
+ * they wish for one. */
+enum across_nodes { ACROSS_NONE, ACROSS_INTERLEAVE };
+
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
 struct reserved_memory {
 	unsigned entry; /* its number in the list */
@@ -145,6 +151,8 @@ struct settings {
 	unsigned wishes_allowed; /* which wishes pods may have (wishes.h) */
 	enum unknown_wish unknown_wish;
 	struct namespaces namespaces;
+	enum burstable_use burstable;
+	enum across_nodes across_nodes;
 	bool container_environment; /* a new container's environment says what it has */
 	uint64_t sweep_interval_ms; /* between two looks at what is in force; 0: none */
 	enum advice_mode advice_mode;

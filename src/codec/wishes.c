@@ -143,4 +143,7 @@ void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct as
 			take_wish(r, &wish_rows[i], kv, allowed, ask, a, ignored);
 	}
 	namespaces_obey(sections, pod->ns, &ask->wishes);
+	if (r->settings->burstable == BURSTABLE_ONE_NODE && pod->qos == QOS_BURSTABLE)
+		wishes_lay_over(&ask->wishes,
+			&(const struct wishes){.spread = WISH_SPREAD_ONE_NODE}, false);
 }

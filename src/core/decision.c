@@ -1,5 +1,7 @@
 #include <numafit/decision.h>
 
+#include <numafit/request.h>
+
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -46,6 +48,20 @@ void decision_begin_anew(struct decision *d)
 	d->message[0] = '\0';
 	d->left = d->lost_cpus = false;
 	d->left_on = (struct cpuset){0};
+}
+
+enum wish_memory decision_memory_policy(
+	const struct settings *s, const struct request *req, const struct decision *d)
+{
+	const struct wishes *w = &req->ask.wishes;
+	const bool across = d->exclusive && nodeset_count(d->mems) > 1;
+
+	if (req->no_memory_policy || wishes_untouched(w))
+		return WISH_MEMORY_UNSAID;
+	if (w->memory)
+		return w->memory;
+	return across && s->across_nodes == ACROSS_INTERLEAVE ? WISH_MEMORY_INTERLEAVE
+							      : WISH_MEMORY_UNSAID;
 }
 
 struct nodeset decision_nodes_used(const struct topo *t, const struct decision *d)

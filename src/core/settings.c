@@ -40,6 +40,8 @@ static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-r
 const char *const pool_enforced_words[NR_POOL_ENFORCED + 1] = {"auto", "cgroup", "updates", NULL};
 const char *const quota_use_words[NR_QUOTA_USES + 1] = {"lift", "keep", NULL};
 static const char *const unknown_wish_words[] = {"refuse", "ignore", NULL};
+static const char *const burstable_words[] = {"any", "one-node", NULL};
+static const char *const across_words[] = {"none", "interleave", NULL};
 static const char *const log_words[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_format_words[] = {"auto", "text", "json", "journal", NULL};
 
@@ -209,6 +211,16 @@ static const struct row rows[] = {
 		"alone. force: true: the section's wishes count whatever a pod says, and containers "
 		"with cpus: untouched are not kept within the shared pool. reserved: true: they run "
 		"on the reserved CPUs"),
+	ROW("burstable", kind_word, burstable, "any",
+		"which CPUs of the shared pool containers of Burstable pods have, unless they or "
+		"their namespace's section wish for something else. one-node: those of one NUMA "
+		"node, as with numafit.io/spread: one-node",
+		.words = burstable_words),
+	ROW("memoryPolicyAcrossNodes", kind_word, across_nodes, "none",
+		"the memory policy of containers with CPUs of their own whose memory is pinned to "
+		"several NUMA nodes, unless they wish for one. interleave: pages go to one after "
+		"another, so that each thread has as much near it (needs NRI 0.12.0)",
+		.words = across_words),
 	ROW("containerEnvironment", kind_bool, container_environment, "false",
 		"a new container has what it is given in its environment: NUMAFIT_CPUS, "
 		"NUMAFIT_MEMS and NUMAFIT_NUMA_NODES, as kernel lists"),

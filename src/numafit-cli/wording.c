@@ -313,6 +313,8 @@ void wording_print_grant(const struct scene *x, const struct request *req, const
 	wording_print(x->to, "CPUs", "%s, %s, on %s", cpus, whose_cpus(req, d),
 		nodes_words(x, topo_nodes_of(x->t, &d->cpus), nodes, sizeof nodes));
 	print_memory_given(x, req, d);
+	if (!req->ask.wishes.memory && decision_memory_policy(x->s, req, d))
+		wording_print(x->to, "", "its pages go to one of them after another (memoryPolicyAcrossNodes)");
 }
 
 /* Why it is where it is */

@@ -23,11 +23,16 @@ const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
 	return buf;
 }
 
-static const char *memory_policy_of(const struct request *req)
+static const char *memory_policy_of(
+	const struct daemon *d, const struct request *req, const struct decision *dec)
 {
-	if (request_lacks_memory_policy(req))
-		return "not-applied";
-	return req->ask.wishes.memory ? wish_memory_words[req->ask.wishes.memory] : "none";
+	struct request could = *req;
+
+	could.no_memory_policy = false;
+	const enum wish_memory policy = decision_memory_policy(&d->settings, &could, dec);
+	if (!dec->admit || !policy)
+		return "none";
+	return req->no_memory_policy ? "not-applied" : wish_memory_words[policy];
 }
 
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
@@ -64,7 +69,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
 		dec->advice.looked_at ? advice_verdict_words[dec->advice.verdict] : "none",
 		t.len ? log_text(quoted_wishes, sizeof quoted_wishes, wished) : "none",
-		memory_policy_of(req),
+		memory_policy_of(d, req, dec),
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
 		log_text(because, sizeof because, why), nr_updates,
 		(unsigned long long)(took_ns / NS_PER_US));

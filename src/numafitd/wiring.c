@@ -193,7 +193,7 @@ static int adjust(const struct daemon *d, const struct request *req, const struc
 	reply->cpu_quota = given.without_quota ? NRI_NO_QUOTA : 0;
 	reply->annotation = (struct key_value){
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
-	reply->memory_policy = req->no_memory_policy ? WISH_MEMORY_UNSAID : w->memory;
+	reply->memory_policy = decision_memory_policy(&d->settings, req, dec);
 	if (d->settings.container_environment)
 		add_environment(d, &given, reply);
 	if (!*reply->cpus || !reply->annotation.value)

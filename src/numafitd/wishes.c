@@ -38,7 +38,7 @@ void wishes_of_container(const struct daemon *d, struct request *req, struct are
 {
 	const struct wishes_ignored ignored = take(d, &req->pod, &req->ask, a);
 
-	req->no_memory_policy = req->ask.wishes.memory &&
+	req->no_memory_policy = (req->ask.wishes.memory || d->settings.across_nodes) &&
 				!nri_conn_sets_memory_policies(d->runtime.conn);
 	log_ignored(&req->pod, &req->ask, &ignored);
 }

@@ -115,6 +115,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "  names: ['*']\n"
 			  "  force: true\n"
 			  "  allowed: cpus=untouched,cores\n"
+			  "burstable: one-node\nmemoryPolicyAcrossNodes: interleave\n"
 			  "containerEnvironment: true\n"
 			  "schedulerHint: {mode: require, repair: false, podPolicy: true,\n"
 			  "                clockSkew: 1s, order: volcano}\n"
@@ -158,7 +159,7 @@ static void every_key_reaches_its_setting(void **state)
 		"ignore",
 		"names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
 		"allowed=cpus=untouched,cores force=true",
-		"true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
+		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
 		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "kai", "true", "1s", "5m",
 		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",
 		"debug", "json", "true", "false", "true", "true", "false", "true", "false", "true"};

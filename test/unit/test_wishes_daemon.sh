@@ -84,6 +84,26 @@ see "with unknown: ignore so is a value that is none" created odd '"cpus":"3,67"
 see "which is in the log" logged event=wish-ignored 'error='
 rm -r "$dir/run"
 
+# What the operator says of all that do not say otherwise.
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: web, qos: burstable, cpu: 500m}
+- create: {pod: wide, qos: burstable, cpu: 500m, annotations: ['numafit.io/spread=any']}
+- create: {pod: best, qos: besteffort}
+- create: {pod: big, qos: guaranteed, cpu: 20, memory: 80Gi}
+- create: {pod: small, qos: guaranteed, cpu: 2, memory: 1Gi}
+END
+play burstable=one-node memoryPolicyAcrossNodes=interleave topologyManagerPolicy=best-effort
+see "a Burstable pod's container has one NUMA node's part of the pool" created web '"cpus":"0-7,64-71"'
+see "which the log has" logged 'pod=web' 'wishes="spread=one-node"'
+see "unless it wishes for all of it" created wide '"cpus":"0-127"'
+see "others have all of it" created best '"cpus":"0-127"'
+see "memory of several NUMA nodes would be interleaved, if this runtime could" logged 'pod=big' 'memory_policy=not-applied'
+see "that of one is not" logged 'pod=small' 'memory_policy=none'
+"$bin/numafit" replay "$dir/run/journal" >"$dir/said"
+see "replay decides the same with these settings" grep -qE '^[0-9]+ records, 5 decided again, 0 differ$' "$dir/said"
+rm -r "$dir/run"
+
 # Isolated CPUs.
 sed "1,/^machine/s/^\(machine .*\)/\1\nisolated 8-15,72-79/" test/machines/kep3545-8.machine >"$dir/isolated.machine"
 cat >"$dir/trace.yaml" <<'END'

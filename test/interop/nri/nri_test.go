@@ -252,6 +252,38 @@ func TestWishesReachTheRuntime(t *testing.T) {
 	}
 }
 
+func TestMemoryOfSeveralNUMANodesIsInterleaved(t *testing.T) {
+	n := newNode(t, "memoryPolicyAcrossNodes=interleave", "topologyManagerPolicy=best-effort")
+	for _, c := range []struct {
+		cpus int64
+		says bool
+	}{{perNode + 2, true}, {2, false}} {
+		made := n.mustCreate(fmt.Sprint(c.cpus), guaranteed(c.cpus))
+		text, err := json.Marshal(n.adjusted.GetLinux())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `"memory_policy":{"mode":3,"nodes":"` + made.Linux.Resources.Cpu.Mems + `"}`
+		if is := strings.Contains(string(text), want); is != (memoryPolicy && c.says) {
+			t.Errorf("%d CPUs become %s", c.cpus, text)
+		}
+	}
+}
+
+func TestWhatIsLeftToItselfHasNoCpuset(t *testing.T) {
+	n := newNode(t, "namespaces=names=* cpus=untouched rdt-class=gold force=true", "podWishes.allowed=rdt-class")
+	made := n.mustCreate("vm", guaranteed(2))
+	if cpu := made.GetLinux().GetResources().GetCpu(); cpu.GetCpus() != "" || cpu.GetMems() != "" {
+		t.Errorf("it has cpus %q, mems %q", cpu.GetCpus(), cpu.GetMems())
+	}
+	if made.Annotations["numafit.io/placement"] != "" {
+		t.Errorf("it says that it was placed: %s", made.Annotations["numafit.io/placement"])
+	}
+	if rdt := n.adjusted.GetLinux().GetResources().GetRdtClass().GetValue(); rdt != "gold" {
+		t.Errorf("rdt-class %q", rdt)
+	}
+}
+
 func TestNoCPUIsGivenTwiceUntilNoneIsLeft(t *testing.T) {
 	n := newNode(t, "reservedSystemCPUs=0-1")
 	n.mustCreate("web", shared)
