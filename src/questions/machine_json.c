@@ -187,11 +187,30 @@ static int machine_json_read_devices(
 	return 0;
 }
 
+/* "4-7": CPUs that are among the others. */
+static int machine_json_read_isolated(const json_t *v, struct topo *t, struct err *e)
+{
+	const char *list = json_string_value(v);
+	char unknown[CPUSET_TEXT_MAX];
+
+	if (!v)
+		return 0;
+	if (!list)
+		return err_add(e, json_want("a list of CPUs, such as \"4-7\"", v, e), "isolated");
+	int rc = cpuset_parse(&t->isolated, list, strlen(list), e);
+	if (rc)
+		return err_add(e, rc, "isolated");
+	const struct cpuset others = cpuset_minus(t->isolated, &t->cpus);
+	return cpuset_empty(&others) ? 0
+				     : err_set(e, EINVAL, "isolated: there is no CPU %s",
+					       cpuset_format(&others, unknown, sizeof unknown));
+}
+
 int machine_json_read(
 	json_t *v, machine_loader *load, struct arena *a, struct machine *m, struct err *e)
 {
 	static const char *const keys[] = {"nodes", "distances", "cpus_fields", "cpus", "num_cores",
-		"num_sockets", "devices", NULL};
+		"num_sockets", "devices", "isolated", NULL};
 	const char *name = json_string_value(v);
 	struct topo *t = &m->topo;
 
@@ -209,6 +228,8 @@ int machine_json_read(
 		rc = each(json_object_get(v, "cpus"), machine_json_read_cpu, "cpus", t, e);
 	if (!rc)
 		rc = machine_json_read_distances(json_object_get(v, "distances"), t, e);
+	if (!rc)
+		rc = machine_json_read_isolated(json_object_get(v, "isolated"), t, e);
 	if (!rc)
 		rc = topo_seal(t, e);
 	return rc ? rc : machine_json_read_devices(json_object_get(v, "devices"), a, m, e);

@@ -13,7 +13,8 @@ struct json_t; /* jansson's */
  *    "cpus": [[cpu, core, socket, numa, uncore]],
  *    "devices": {resource: [{"id", "nodes": [ids]|null, "healthy"}]}}
  * or by its name; such a machine has no devices. "cpus_fields", "num_cores" and "num_sockets" may
- * be there, too: they follow from the rest. A node may say "device_memory": true. */
+ * be there, too: they follow from the rest. A node may say "device_memory": true, and
+ * the machine "isolated": "4-7", CPUs that the kernel's scheduler leaves alone. */
 
 struct machine {
 	struct topo topo;

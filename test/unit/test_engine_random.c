@@ -379,14 +379,29 @@ static bool is_claimed_by_another(struct world *w, const struct running *r)
 
 /* What runs with CPUs of its own keeps them; unless nobody is to have any, and its annotation is an
  * old one. */
+/* A container in the pool that has by chance as many CPUs as it asks for to itself looks, without
+ * the journal, as if they were its own: the pool is others then, perhaps of one that comes later. */
+static bool pool_looks_owned(struct world *w)
+{
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
+		const struct running *c = slot(w, i);
+		const struct cpuset cpus = c->runs ? cpus_of(c) : (struct cpuset){0};
+
+		if (c->runs && !c->exclusive && !cpuset_empty(&cpus) &&
+			cpuset_count(&cpus) == request_exclusive_cpus(&c->req))
+			return true;
+	}
+	return false;
+}
+
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
 	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
-	bool had[PODS_MAX * PARTS_MAX];
+	bool had[PODS_MAX * PARTS_MAX], certain = !pool_looks_owned(w);
 
 	(void)r;
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
-		had[i] = slot(w, i)->runs && slot(w, i)->exclusive &&
+		had[i] = certain && slot(w, i)->runs && slot(w, i)->exclusive &&
 			 w->s.cpu_manager_policy == MANAGER_STATIC &&
 			 !is_claimed_by_another(w, slot(w, i));
 		if (had[i])
