@@ -70,6 +70,7 @@ struct request {
 	enum in_force in_force;  /* of the cpuset, and the numbers; for engine_synchronize() */
 	const char *placement;   /* value of its numafit.io/placement annotation, or NULL */
 	bool no_memory_policy;   /* the runtime cannot set one; request_lacks_memory_policy() */
+	bool has_own_mount;      /* something is mounted at or below /run/numafit */
 	const char *cgroup;      /* its cgroup in the runtime's words (host/cgroup.h), or NULL */
 	/* Value of the numafit.io/allocated annotation (leases.h) that the kubelet put on the
 	 * container, or NULL. Never from the pod's annotations. */

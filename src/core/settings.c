@@ -223,7 +223,9 @@ static const struct row rows[] = {
 		.words = across_words),
 	ROW("containerEnvironment", kind_bool, container_environment, "false",
 		"a new container has what it is given in its environment: NUMAFIT_CPUS, "
-		"NUMAFIT_MEMS and NUMAFIT_NUMA_NODES, as kernel lists"),
+		"NUMAFIT_MEMS and NUMAFIT_NUMA_NODES, as kernel lists; and the same lines in a file "
+		"that follows, /run/numafit/self, unless it has something of its own at "
+		"/run/numafit"),
 	ROW("nri.socketPath", kind_path, nri_socket, "/var/run/nri/nri.sock",
 		"the container runtime's NRI socket", .restart = true),
 	ROW("nri.pluginIndex", kind_two_digits, nri_index, "50",

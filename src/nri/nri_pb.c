@@ -4,6 +4,7 @@
 #include <codec/pb_message.h>
 #include <errno.h>
 #include <nri.pb-c.h>
+#include <numafit/text.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,6 +258,13 @@ static const char *annotation_not_of_pod(
 	return value && of_pod && strcmp(value, of_pod) == 0 ? NULL : value;
 }
 
+static bool is_at_self(const char *destination)
+{
+	const char *below = text_behind(destination, NRI_SELF_MOUNT);
+
+	return below && (!*below || *below == '/');
+}
+
 /* c and pod may be NULL. */
 static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
 	const Nri__Container *c, const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
@@ -274,6 +282,8 @@ static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
 	req->in_creation = c->state == NRI__CONTAINER_STATE__CONTAINER_CREATED;
 	req->placement = annotation_not_of_pod(pod, c, NRI_PLACEMENT_ANNOTATION);
 	req->allocated = annotation_not_of_pod(pod, c, NRI_ALLOCATED_ANNOTATION);
+	for (size_t i = 0; i < c->n_mounts; i++)
+		req->has_own_mount = req->has_own_mount || is_at_self(c->mounts[i]->destination);
 	if (has && has->cpu) {
 		req->cpus = has->cpu->cpus;
 		req->mems = has->cpu->mems;
@@ -520,6 +530,32 @@ static int fill_env(const struct nri_reply *reply, struct arena *a,
 	return 0;
 }
 
+/* The reply's folder as a mount, in the memory of: */
+struct mount_form {
+	Nri__Mount mount, *list[1];
+	char *options[5];
+};
+
+static void fill_mount(
+	struct mount_form *f, const struct nri_reply *reply, Nri__ContainerAdjustment *adjust)
+{
+	static const char *const options[] = {"bind", "ro", "nosuid", "nodev", "noexec"};
+
+	if (!reply->self)
+		return;
+	nri__mount__init(&f->mount);
+	f->mount.destination = pb_string(NRI_SELF_MOUNT);
+	f->mount.type = pb_string("bind");
+	f->mount.source = pb_string(reply->self);
+	f->mount.n_options = sizeof options / sizeof *options;
+	for (size_t i = 0; i < f->mount.n_options; i++)
+		f->options[i] = pb_string(options[i]);
+	f->mount.options = f->options;
+	f->list[0] = &f->mount;
+	adjust->mounts = f->list;
+	adjust->n_mounts = 1;
+}
+
 int nri_created_encode(
 	const struct nri_reply *reply, struct arena *a, struct blob *out, struct err *e)
 {
@@ -528,6 +564,7 @@ int nri_created_encode(
 	Nri__LinuxContainerAdjustment linux;
 	struct cpuset_form cpuset;
 	struct wishes_form wishes;
+	struct mount_form mount;
 	Nri__KeyValue annotation, *annotations[] = {&annotation};
 
 	nri__create_container_response__init(&m);
@@ -536,6 +573,7 @@ int nri_created_encode(
 		nri__linux_container_adjustment__init(&linux);
 		linux.resources = fill_cpuset(&cpuset, reply->cpus, reply->mems, reply->cpu_quota);
 		fill_wishes(&wishes, reply, &linux);
+		fill_mount(&mount, reply, &adjust);
 		adjust.linux = &linux;
 		m.adjust = &adjust;
 	}

@@ -29,6 +29,8 @@ struct nri_reply {
 	const char *cpus, *mems;
 	int64_t cpu_quota;
 	struct key_value annotation; /* key NULL: none */
+	const char *self; /* a folder of this machine, by its path, that is mounted at
+			     NRI_SELF_MOUNT, read-only; NULL: none */
 	const struct key_value *env; /* variables that are added */
 	size_t nr_env;
 	enum wish_memory memory_policy; /* set for its processes, on the NUMA nodes of mems */
@@ -112,6 +114,8 @@ struct nri_handler {
 
 /* The key of the annotation that a placed container carries, read back at Synchronize. */
 #define NRI_PLACEMENT_ANNOTATION "numafit.io/placement"
+/* Where a container has the folder of nri_reply.self. */
+#define NRI_SELF_MOUNT "/run/numafit"
 /* The key of the one that the kubelet puts on a container for our device plugin (leases.h). */
 #define NRI_ALLOCATED_ANNOTATION "numafit.io/allocated"
 

@@ -12,6 +12,7 @@
 struct pool_bounds;
 struct quotas;
 struct claims;
+struct self_files;
 
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
  * what the others may ask of it. */
@@ -33,6 +34,7 @@ struct daemon {
 	struct claims *claims;     /* likewise */
 	struct runtime runtime;
 	struct updater *updater; /* NULL: there is none */
+	struct self_files *self; /* likewise */
 	struct pool_bounds
 		*pool;         /* likewise, where no part of the daemon chose how it is enforced */
 	struct quotas *quotas; /* likewise */

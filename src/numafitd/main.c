@@ -9,6 +9,7 @@
 #include <daemon-files/options.h>
 #include "pool.h"
 #include "quota.h"
+#include "self.h"
 #include "services.h"
 #include "status.h"
 #include "sweep.h"
@@ -215,6 +216,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 	loop_timer_close(d->runtime.expire);
 	sweep_stop(d);
 	in_force_stop(d);
+	self_stop(d);
 	updater_stop(d);
 	quota_stop(d);
 	pool_stop(d);

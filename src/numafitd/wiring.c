@@ -9,6 +9,7 @@
 #include "pool.h"
 #include "quota.h"
 #include "reply.h"
+#include "self.h"
 #include "shadow.h"
 #include "sweep.h"
 #include "updater.h"
@@ -129,25 +130,14 @@ static void after_answer(void *ctx)
 	cluster_note_decision(d, &q, &c->dec, c->refusal);
 }
 
-/* What a container is told of what it has, as variables. */
-static void add_environment(
-	const struct daemon *d, const struct update *given, struct nri_reply *reply)
+/* What a container can read of what it has. Where something of its own is mounted there it has no file. */
+static void add_self(struct daemon *d, const struct request *req, const struct update *given,
+	struct nri_reply *reply)
 {
-	/* of a wide cpuset it has what the cgroups above leave */
-	const struct cpuset *cpus = cpuset_empty(&given->in_force) ? &given->cpus : &given->in_force;
-	const struct nodeset nodes = topo_nodes_of(&d->topo, cpus);
-	const struct key_value all[] = {
-		{"NUMAFIT_CPUS", cpus_text(reply->arena, cpus)},
-		{"NUMAFIT_MEMS", reply->mems},
-		{"NUMAFIT_NUMA_NODES", nodes_text(d, reply->arena, nodes)},
-	};
-	struct key_value *env = arena_array(reply->arena, sizeof all / sizeof *all, sizeof *env);
-
-	if (!env)
-		return;
-	memcpy(env, all, sizeof all);
-	reply->env = env;
-	reply->nr_env = sizeof all / sizeof *all;
+	reply->env = self_variables(d, given, reply->arena, &reply->nr_env);
+	if (reply->env && !req->has_own_mount)
+		reply->self = self_give(
+			d, req->container_id, reply->env, reply->nr_env, reply->arena);
 }
 
 static const char *class_of(const char *wished)
@@ -157,7 +147,7 @@ static const char *class_of(const char *wished)
 
 /* What the runtime is to do with the new container, which is held to have what was decided. 0, or
  * -ENOMEM with text: an empty list would leave it unpinned. */
-static int adjust(const struct daemon *d, const struct request *req, const struct decision *dec,
+static int adjust(struct daemon *d, const struct request *req, const struct decision *dec,
 	struct nri_reply *reply, struct err *e)
 {
 	const struct ledger *l = engine_ledger(d->engine);
@@ -195,7 +185,7 @@ static int adjust(const struct daemon *d, const struct request *req, const struc
 		NRI_PLACEMENT_ANNOTATION, arena_strndup(reply->arena, text, strlen(text))};
 	reply->memory_policy = decision_memory_policy(&d->settings, req, dec);
 	if (d->settings.container_environment)
-		add_environment(d, &given, reply);
+		add_self(d, req, &given, reply);
 	if (!*reply->cpus || !reply->annotation.value)
 		return err_set(e, ENOMEM, "numafit: the answer needs more memory than it may have");
 	return 0;
@@ -509,6 +499,7 @@ void wiring_start(struct daemon *d)
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
 	d->runtime.conn = nri_conn_new(d->loop, &options, &d->runtime.handler);
 	updater_start(d);
+	self_start(d);
 	in_force_start(d, fault_root());
 	sweep_start(d, fault_root());
 }

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"testing"
 )
 
@@ -9,7 +12,7 @@ import (
 // and when the shared pool has moved.
 
 func TestWishes(t *testing.T) {
-	n := newNode(t, onEight("podWishes.allowed=cpus,cores,numa-nodes,spread", "podsAPI.enabled=false",
+	n := newNode(t, onEight("podWishes.allowed=cpus,cores,numa-nodes,spread", "podsAPI.enabled=false", "containerEnvironment=true",
 		"namespaces=names=default allowed=cpus=untouched"))
 	wishes := []struct {
 		pod, qos, key, value string
@@ -37,6 +40,10 @@ func TestWishes(t *testing.T) {
 			h := n.held(id)
 			if cpus != h.CPUs || mems != h.Mems {
 				return fmt.Sprintf("%s: decided cpus %s mems %s, in force cpus %s mems %s", w.pod, h.CPUs, h.Mems, cpus, mems)
+			}
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/run/numafit/self", n.pid(id))) // as it sees it
+			if says := line(string(text), "NUMAFIT_CPUS="); says != cpus {
+				return fmt.Sprintf("%s: its file says %q, it has %s: %v", w.pod, says, cpus, err)
 			}
 			own, pool := 0, 0
 			for cpu := range n.set(cpus) {
@@ -88,6 +95,10 @@ func TestWishes(t *testing.T) {
 	n.startDaemon()
 	n.awaitOrder("each to be as its pod wishes, after a restart", look)
 
+	file := fmt.Sprintf("/proc/%d/root/run/numafit/self", n.pid(n.pods["both"].containers["main"]))
+	if err := os.WriteFile(file, nil, 0); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("a container's file can be written in it: %v", err)
+	}
 	_, err := n.tryAnnotatedPod("wrong", guaranteed, notes{"numafit.io/cores": "half"}, want{name: "main", milli: 2000, memory: 64 * mi})
 	if err == nil {
 		t.Error("a wish that is none is passed over")

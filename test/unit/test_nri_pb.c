@@ -119,6 +119,29 @@ static void wishes_and_variables_are_in_the_answer_where_there_are_any(void **st
 	assert_int_equal(nri_created_encode(&reply, *state, &out, NULL), -EILSEQ);
 }
 
+/* A container "c" with something mounted there, by its fields. */
+static bool has_own_mount(const char *destination, struct arena *a)
+{
+	const unsigned char len = (unsigned char)strlen(destination);
+	unsigned char bytes[256] = {0x12, (unsigned char)(len + 7), 0x0a, 1, 'c', 0x4a,
+		(unsigned char)(len + 2), 0x0a, len};
+	struct nri_subject s;
+
+	memcpy(bytes + 9, destination, len);
+	assert_int_equal(nri_subject_decode((struct blob){bytes, 9U + len}, a, &s, NULL), 0);
+	assert_string_equal(s.req.container_id, "c");
+	return s.req.has_own_mount;
+}
+
+static void a_mount_of_its_own_where_its_file_would_be_is_seen(void **state)
+{
+	assert_true(has_own_mount("/run/numafit", *state));
+	assert_true(has_own_mount("/run/numafit/self", *state));
+	assert_false(has_own_mount("/run/numafit2", *state));
+	assert_false(has_own_mount("/run", *state));
+	assert_false(has_own_mount("", *state));
+}
+
 static void recorded_configurations_are_read(void **state)
 {
 	static const struct {
@@ -448,6 +471,7 @@ int main(void)
 		in_arena(encoded_messages_equal_the_recorded_ones),
 		in_arena(a_quota_is_set_where_that_is_said_and_nowhere_else),
 		in_arena(wishes_and_variables_are_in_the_answer_where_there_are_any),
+		in_arena(a_mount_of_its_own_where_its_file_would_be_is_seen),
 		in_arena(recorded_configurations_are_read),
 		in_arena(recorded_events_are_read),
 		in_arena(a_container_is_the_same_after_encoding_and_decoding),

@@ -252,6 +252,56 @@ func TestWishesReachTheRuntime(t *testing.T) {
 	}
 }
 
+func within(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(slowly(20 * time.Second)); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// A file says what a container has, and goes on saying so.
+func TestAContainersFileFollows(t *testing.T) {
+	n := newNode(t, "containerEnvironment=true")
+	lines := func(c *nri.Container) string {
+		text, _ := os.ReadFile(filepath.Join(n.dir, "run", "self", c.Id, "self"))
+		return string(text)
+	}
+	want := func(c *nri.Container) string {
+		cpu := c.Linux.Resources.Cpu
+		return fmt.Sprintf("NUMAFIT_CPUS=%s\nNUMAFIT_MEMS=%s\nNUMAFIT_NUMA_NODES=", cpu.Cpus, cpu.Mems)
+	}
+	log := n.mustCreate("log", shared)
+	mounts := n.adjusted.GetMounts()
+	if len(mounts) != 1 || mounts[0].Destination != "/run/numafit" || mounts[0].Source != filepath.Join(n.dir, "run", "self", log.Id) ||
+		mounts[0].Type != "bind" || strings.Join(mounts[0].Options, ",") != "bind,ro,nosuid,nodev,noexec" {
+		t.Errorf("mounts: %v", mounts)
+	}
+	if !strings.HasPrefix(lines(log), want(log)) {
+		t.Errorf("its file has %q, and it has %s", lines(log), want(log))
+	}
+	before := lines(log)
+	own := n.mustCreate("own", guaranteed(4)) // the pool moves
+	if !strings.HasPrefix(lines(own), want(own)) {
+		t.Errorf("its file has %q, and it has %s", lines(own), want(own))
+	}
+	within(t, "the file to follow the pool", func() bool { return lines(log) != before && strings.HasPrefix(lines(log), want(log)) })
+	n.killDaemon()
+	n.startDaemon()
+	n.waitConnected()
+	n.stop(own)
+	n.remove(own)
+	within(t, "the file to follow back, after a restart", func() bool { return lines(log) == before })
+	within(t, "the folder of one that is gone to go", func() bool {
+		_, err := os.Stat(filepath.Join(n.dir, "run", "self", own.Id))
+		return os.IsNotExist(err)
+	})
+	if info, err := os.Stat(filepath.Join(n.dir, "run", "self", log.Id, "self")); err != nil || info.Mode().Perm() != 0o444 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 func TestMemoryOfSeveralNUMANodesIsInterleaved(t *testing.T) {
 	n := newNode(t, "memoryPolicyAcrossNodes=interleave", "topologyManagerPolicy=best-effort")
 	for _, c := range []struct {
