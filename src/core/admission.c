@@ -135,17 +135,16 @@ struct cpuset admission_usable_cpus(
 	const struct way_in *w, const struct wishes *wishes, const struct cpuset *free_cpus)
 {
 	const struct books *b = w->b;
-	const struct cpuset isolated = cpuset_and(*free_cpus, &b->t->isolated),
-			    others = cpuset_minus(*free_cpus, &b->t->isolated);
-	const bool wished = wishes->isolated == WISH_ISOLATED_PREFER &&
-			    b->isolated == ISOLATED_FOR_WHO_WISHES;
-	const struct cpuset *from = free_cpus;
+	const bool these_alone = wishes->isolated == WISH_ISOLATED_REQUIRE ||
+				 (wishes->isolated == WISH_ISOLATED_PREFER &&
+					 b->isolated == ISOLATED_FOR_WHO_WISHES);
+	struct cpuset from = *free_cpus;
 
-	if (wishes->isolated == WISH_ISOLATED_REQUIRE || wished)
-		from = &isolated;
+	if (these_alone)
+		from = cpuset_and(from, &b->t->isolated);
 	else if (b->isolated != ISOLATED_FOR_ALL)
-		from = &others;
-	return wishes_usable_cpus(wishes, b->t, from);
+		from = cpuset_minus(from, &b->t->isolated);
+	return wishes_usable_cpus(wishes, b->t, &from);
 }
 
 static int check_isolated_of_one(struct way_in *w)

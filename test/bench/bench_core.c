@@ -166,6 +166,17 @@ static void bench_admit(void)
 	BENCH("decide-typical-closest", RUNS, decide(l, &s, &one, &d));
 	BENCH("decide-two-nodes-closest", RUNS, decide(l, &s, &two, &d));
 	count_allocations(l, &s, &two);
+	/* the same pod with all wishes that concern CPUs of its own, where some are isolated */
+	struct request wished = one;
+	wished.ask.wishes = (struct wishes){.cpus = WISH_CPUS_OWN_SHARED,
+		.cores = WISH_CORES_WHOLE,
+		.isolated = WISH_ISOLATED_PREFER,
+		.memory = WISH_MEMORY_INTERLEAVE};
+	s.prefer_closest_numa_nodes = false;
+	(void)cpuset_parse(&t.isolated, "48-63,112-127", 13, NULL);
+	BENCH("decide-wishes", RUNS, decide(l, &s, &wished, &d));
+	if (!d.admit || !cpuset_within(&d.cpus, &t.isolated))
+		abort(); /* it was not what is measured */
 	ledger_free(l);
 }
 
