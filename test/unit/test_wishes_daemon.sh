@@ -155,4 +155,31 @@ see "explain has what is left to itself" grep -qx '  CPUs      any: it gets no c
 "$bin/numafit" replay "$dir/run/journal" >"$dir/said"
 see "replay decides that, too" grep -qE '^[0-9]+ records, 1 decided again, 0 differ$' "$dir/said"
 rm -r "$dir/run"
+# What a container has, in a file of its own.
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: log, qos: burstable, cpu: 100m}
+- create: {pod: own, qos: guaranteed, cpu: 2, memory: 1Gi}
+END
+mkdir -p "$dir/run/self/of-a-life-before"
+: >"$dir/run/self/of-a-life-before/self"
+start containerEnvironment=true
+"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --trace "$dir/trace.yaml" >"$dir/out" 2>&1
+report $? "a trace is played while files are written"
+tries=0 # it follows a little later
+until [ ! -e "$dir/run/self/of-a-life-before" ] || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+stop_daemon
+see "a container's file has what it has" grep -rqx 'NUMAFIT_CPUS=1,65' "$dir/run/self"
+see "that of one that shares follows the pool" grep -rqx 'NUMAFIT_CPUS=0,2-64,66-127' "$dir/run/self"
+see "the folder of one that is gone is gone" [ ! -e "$dir/run/self/of-a-life-before" ]
+rm -r "$dir/run"
+mkdir "$dir/run"
+: >"$dir/run/self" # no folder can be made there
+play containerEnvironment=true
+see "a container whose file cannot be written is placed without" logged 'pod=own' 'verdict=admitted'
+see "which the log says once" [ "$(grep -c event=self-file-failed "$dir/log")" -eq 1 ]
+rm -r "$dir/run"
 finish
