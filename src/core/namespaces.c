@@ -171,12 +171,12 @@ int namespaces_set(struct settings *s, const char *key, const char *value, struc
 {
 	unsigned nr = 0;
 	const char *rest = behind_section(key, &nr);
-	size_t len = rest ? strcspn(rest, ".") : 0;
-	const struct section_key *k = key_of(rest, len);
 
 	if (!rest)
 		return err_set(
 			e, EINVAL, "a list of at most %d sections is expected", NAMESPACES_MAX);
+	const size_t len = strcspn(rest, ".");
+	const struct section_key *k = key_of(rest, len);
 	if (!k || (k->is == IS_VALUE) != !rest[len])
 		return err_set(e, ENOENT,
 			"a section has names (a list), wishes (a map), allowed, force and reserved");

@@ -172,16 +172,29 @@ static void remove_folder(const struct self_files *s, const char *id)
 	}
 }
 
-/* Of those that are gone. True: there may be more. */
+/* Of entries of the ledger. True: there are more. */
+static bool look_at_entries(struct daemon *d)
+{
+	struct self_files *s = d->self;
+	const struct ledger *l = engine_ledger(d->engine);
+
+	for (unsigned i = 0; i < AT_ONCE && s->at < ledger_count(l); i++)
+		follow(d, ledger_at(l, s->at++));
+	return s->at < ledger_count(l);
+}
+
+/* Of containers that are gone. True: there may be more. */
 static bool look_at_folders(struct daemon *d)
 {
 	struct self_files *s = d->self;
 	const struct dirent *entry = NULL;
+	DIR *there = s->there ? s->there : opendir(s->folders);
 
-	for (unsigned i = 0; i < AT_ONCE && s->there && (entry = readdir(s->there)); i++)
+	for (unsigned i = 0; i < AT_ONCE && there && (entry = readdir(there)); i++)
 		if (*entry->d_name != '.' &&
 			!ledger_find(engine_ledger(d->engine), entry->d_name))
 			remove_folder(s, entry->d_name);
+	s->there = there;
 	return entry;
 }
 
@@ -189,14 +202,8 @@ static void self_turn(void *ctx)
 {
 	struct daemon *d = ctx;
 	struct self_files *s = d->self;
-	const struct ledger *l = engine_ledger(d->engine);
 
-	for (unsigned i = 0; i < AT_ONCE && !s->there && s->at < ledger_count(l); i++)
-		follow(d, ledger_at(l, s->at++));
-	bool more = s->at < ledger_count(l) && !s->there;
-	if (!more && !s->there)
-		s->there = opendir(s->folders);
-	if (more || look_at_folders(d)) {
+	if ((!s->there && look_at_entries(d)) || look_at_folders(d)) {
 		loop_timer_set(s->timer, 0);
 		return;
 	}

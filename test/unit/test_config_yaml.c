@@ -157,8 +157,8 @@ static void every_key_reaches_its_setting(void **state)
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2",
 		"keep", "90s", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
 		"ignore",
-		"names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
-		"allowed=cpus=untouched,cores force=true",
+		("names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
+		 "allowed=cpus=untouched,cores force=true"),
 		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
 		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "kai", "true", "1s", "5m",
 		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",
