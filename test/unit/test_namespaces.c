@@ -70,8 +70,8 @@ static void what_is_set_is_printed_and_read_back(void **state)
 	static const char *const table[] = {
 		"names=kube-system reserved=true",
 		"names=a,b-* cpus=shared spread=one-node; names=c cpus=untouched force=true",
-		"names=* cores=whole memory-policy=local rdt-class=gold blockio-class=slow "
-		"allowed=cpus=untouched,cores",
+		("names=* cores=whole memory-policy=local rdt-class=gold blockio-class=slow "
+		 "allowed=cpus=untouched,cores"),
 	};
 
 	(void)state;
