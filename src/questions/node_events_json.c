@@ -156,8 +156,12 @@ static int events_read_input(
 		rc = pod_json_read_ask(pod, NULL, 0, r->arena, r->s, &spec, e);
 	if (rc)
 		return err_add(e, rc, "pod");
-	if (pod)
+	if (pod) {
+		const char *said = spec.ns && *spec.ns ? spec.ns : NULL;
+
+		spec.ns = first_string(input->request.pod.ns, said, "default");
 		take_wishes(r, &spec);
+	}
 	const char *sandbox =
 		first_string(input->request.pod.sandbox_id, input->request.pod.uid, "");
 	complete_pod(pod, &spec, events_find_pod(r, sandbox), input);
