@@ -45,7 +45,8 @@ void wishes_of_container(const struct daemon *d, struct request *req, struct are
 
 void wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a)
 {
-	struct ask *list = pod->nr_annotations ? arena_array(a, pod->nr, sizeof *list) : NULL;
+	/* without annotations, too: an operator has words for namespaces */
+	struct ask *list = arena_array(a, pod->nr, sizeof *list);
 
 	for (size_t i = 0; list && i < pod->nr; i++) {
 		list[i] = pod->container[i];
