@@ -157,14 +157,9 @@ static const struct section_key *key_of(const char *name, size_t len)
 /* The section's number, and what of the key stands behind it; NULL: no number. */
 static const char *behind_section(const char *key, unsigned *nr)
 {
-	const char *digits = text_behind(key, NAMESPACES ".");
-	size_t len = digits ? strcspn(digits, ".") : 0;
-	uint64_t number;
+	const char *rest = row_entry(key, NAMESPACES, NAMESPACES_MAX, nr);
 
-	if (!len || text_u64(digits, len, NAMESPACES_MAX - 1, &number, NULL) < 0)
-		return NULL;
-	*nr = (unsigned)number;
-	return digits[len] ? digits + len + 1 : "";
+	return rest && *rest ? rest + 1 : rest;
 }
 
 int namespaces_set(struct settings *s, const char *key, const char *value, struct err *e)

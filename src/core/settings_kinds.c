@@ -387,6 +387,19 @@ const struct kind kind_gate = {parse_gate, print_bool, .type = "true | false", .
 
 const struct kind kind_wishes = {parse_wishes, print_wishes, .type = "names of wishes, or none"};
 
+const char *row_entry(const char *key, const char *list, unsigned max, unsigned *entry)
+{
+	const char *behind = text_behind(key, list);
+	const char *digits = behind && *behind == '.' ? behind + 1 : NULL;
+	size_t len = digits ? strcspn(digits, ".") : 0;
+	uint64_t nr;
+
+	if (!len || text_u64(digits, len, max - 1, &nr, NULL) < 0)
+		return NULL;
+	*entry = (unsigned)nr;
+	return digits + len;
+}
+
 void row_describe(const struct row *row, struct text *to)
 {
 	if (row->kind->describe)

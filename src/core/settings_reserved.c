@@ -134,23 +134,10 @@ static int set_reserved_limit(
 	return 0;
 }
 
-/* The entry's number, and what of the key stands behind it; NULL: no number. */
-static const char *reserved_entry(const char *key, unsigned *entry)
-{
-	const char *digits = text_behind(key, RESERVED ".");
-	size_t len = digits ? strcspn(digits, ".") : 0;
-	uint64_t nr;
-
-	if (!len || text_u64(digits, len, RESERVED_MEMORY_MAX - 1, &nr, NULL) < 0)
-		return NULL;
-	*entry = (unsigned)nr;
-	return digits + len;
-}
-
 int reserved_set(struct settings *s, const char *key, const char *value, struct err *e)
 {
 	unsigned entry = 0;
-	const char *rest = reserved_entry(key, &entry), *type;
+	const char *rest = row_entry(key, RESERVED, RESERVED_MEMORY_MAX, &entry), *type;
 
 	if (!rest)
 		return err_set(
@@ -166,7 +153,7 @@ int reserved_set(struct settings *s, const char *key, const char *value, struct 
 bool reserved_is_group(const char *key)
 {
 	unsigned entry;
-	const char *rest = reserved_entry(key, &entry);
+	const char *rest = row_entry(key, RESERVED, RESERVED_MEMORY_MAX, &entry);
 
 	return text_equal(key, RESERVED) ||
 	       (rest && (text_equal(rest, "") || text_equal(rest, ".limits")));

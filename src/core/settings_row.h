@@ -68,6 +68,10 @@ bool settings_option_given(const struct settings *s, const struct row *row);
 #define RESERVED         "reservedMemory"
 #define NAMESPACES       "namespaces"
 
+/* Of "LIST.3.rest" the number, below max, and ".rest", or "" where nothing is behind it; NULL: it is no
+ * key of an entry. */
+const char *row_entry(const char *key, const char *list, unsigned max, unsigned *entry);
+
 /* A key under reservedMemory, as settings_set() and settings_is_group(). */
 int reserved_set(struct settings *s, const char *key, const char *value, struct err *e);
 bool reserved_is_group(const char *key);

@@ -115,24 +115,6 @@ static int check_pool(struct change *c)
 		cpuset_count(&left), minimum);
 }
 
-/* Of free CPUs those that it may get, isolated ones as its wish has them. */
-static struct cpuset free_by_wish(const struct change *c, unsigned more)
-{
-	const struct cpuset isolated = cpuset_and(c->free, &c->t->isolated),
-			    others = cpuset_minus(c->free, &c->t->isolated);
-
-	switch (c->wishes->isolated) {
-	case WISH_ISOLATED_REQUIRE:
-		return isolated;
-	case WISH_ISOLATED_PREFER:
-		return cpuset_count(&isolated) >= more ? isolated : c->free;
-	case WISH_ISOLATED_UNSAID:
-	case NR_WISH_ISOLATED:
-		break;
-	}
-	return cpuset_count(&others) >= more ? others : c->free;
-}
-
 static int grow_cpus(struct change *c)
 {
 	unsigned more = c->count - cpuset_count(&c->present);
@@ -166,13 +148,14 @@ static int grow_cpus(struct change *c)
  */
 static int grow_cpus_by_wish(struct change *c)
 {
+	const enum wish_isolated wish = c->wishes->isolated;
 	const struct decision before = *c->d;
 	const struct cpuset all = c->free;
 
-	c->free = free_by_wish(c, c->count - cpuset_count(&c->present));
-	bool any = c->wishes->isolated != WISH_ISOLATED_REQUIRE && !cpuset_equal(&c->free, &all);
+	c->free = wish ? cpuset_and(all, &c->t->isolated) : cpuset_minus(all, &c->t->isolated);
+	const bool is_first = wish != WISH_ISOLATED_REQUIRE && !cpuset_equal(&c->free, &all);
 	int rc = grow_cpus(c);
-	if (!rc || !any)
+	if (!rc || !is_first)
 		return rc;
 	*c->d = before;
 	c->free = all;
