@@ -1,8 +1,8 @@
 /* numafitd: the node daemon. Parses, builds, runs, frees. */
-#include "beside.h"
-#include "check_config.h"
 #include "claims.h"
 #include "cluster.h"
+#include <daemon-files/beside.h>
+#include <daemon-files/check_config.h>
 #include <daemon-files/config.h>
 #include "daemon.h"
 #include "metrics.h"
@@ -261,8 +261,31 @@ static int find_mistakes(struct daemon *d, const struct options *o, struct confi
 	log_set_format(d->settings.log_format); /* notes on the machine may come */
 	check_with_machine(d, all);
 	if (o->action == CHECK)
-		check_config(d, all);
+		check_config(&d->settings, all);
 	return 0;
+}
+
+static void log_unread(const char *path, const struct err *e)
+{
+	char why[512];
+
+	log_line(LOG_WARN, "kubelet-state-ignored", "file=%s error=%s", path,
+		log_text(why, sizeof why, e->text));
+}
+
+/* Put the mode beside such a kubelet in force. */
+static void beside_kubelet(struct daemon *d)
+{
+	const char *setting = beside_static_manager(&d->settings, log_unread);
+
+	if (!setting || d->settings.mode != MODE_MANAGE)
+		return;
+	d->settings.mode = beside_mode(&d->settings, setting);
+	log_line(LOG_WARN, "kubelet-manages-too",
+		"mode=%s setting=%s text=\"the kubelet's manager is static and would fight with "
+		"numafit's placement\" action=\"set the kubelet's %s to none, or numafit's "
+		"besideStaticKubelet to manage\"",
+		mode_words[d->settings.mode], setting, setting);
 }
 
 /* 0, or the exit code. */
@@ -275,7 +298,8 @@ static int run_action(struct daemon *d, const struct options *o, struct err *e)
 	if (read_launch(d, e))
 		return EXIT_USAGE;
 	if (o->action == CHECK) {
-		check_config_print(d);
+		check_config_print(&d->settings, &d->topo, &d->configured.asked,
+			&d->configured.sections);
 		return 0;
 	}
 	log_set_level(d->settings.log_level);

@@ -6,6 +6,7 @@
 #include "self.h"
 #include "services.h"
 
+#include <daemon-files/check_config.h>
 #include <codec/journal_json.h>
 #include <codec/machine_text.h>
 #include <io/fault.h>

@@ -24,13 +24,6 @@ enum {
 	MODE_BITS = 07777
 };
 
-bool run_directory_may_come(int rc)
-{
-	/* a path that leads nowhere, and another daemon: no waiting helps */
-	return rc != -EBUSY && rc != -ENOTDIR && rc != -ELOOP && rc != -ENAMETOOLONG &&
-	       rc != -EINVAL && rc != -EISDIR;
-}
-
 /* Whose lock it is, as it says; 0: it could not. Its number may mean another process elsewhere: in
  * a container process ids are the container's own. */
 static int lock_holder(int lock)

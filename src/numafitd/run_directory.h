@@ -15,9 +15,6 @@ struct run_directory {
  * hold it (lock). The paths in it are named in any case. 0; -EBUSY: another daemon runs with it;
  * -errno with text. */
 int run_directory_claim(struct daemon *d, struct err *e);
-/* Whether what failed so may go well later: a disk that is full or read-only, a directory that is
- * not there yet. */
-bool run_directory_may_come(int rc);
 /* Let the members of the setting journalGroup, if there is one, read the journal that is in place
  * now, and the one before it. What cannot be done is logged. No name service is asked: this may be
  * called while a container waits. */

@@ -7,6 +7,7 @@
 #include "quota.h"
 #include "services.h"
 
+#include <daemon-files/check_config.h>
 #include <io/log.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>

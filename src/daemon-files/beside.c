@@ -1,10 +1,8 @@
 /* A kubelet on this node whose own managers place containers, too. */
-#include "beside.h"
-#include "daemon.h"
+#include <daemon-files/beside.h>
 
 #include <daemon-files/kubelet_state_json.h>
 #include <io/file.h>
-#include <io/log.h>
 #include <numafit/text.h>
 
 #include <errno.h>
@@ -55,26 +53,4 @@ enum mode beside_mode(const struct settings *s, const char *setting)
 	bool both = setting && s->mode == MODE_MANAGE;
 
 	return both && s->beside_static_kubelet == BESIDE_SHADOW ? MODE_SHADOW : s->mode;
-}
-
-static void log_unread(const char *path, const struct err *e)
-{
-	char why[512];
-
-	log_line(LOG_WARN, "kubelet-state-ignored", "file=%s error=%s", path,
-		log_text(why, sizeof why, e->text));
-}
-
-void beside_kubelet(struct daemon *d)
-{
-	const char *setting = beside_static_manager(&d->settings, log_unread);
-
-	if (!setting || d->settings.mode != MODE_MANAGE)
-		return;
-	d->settings.mode = beside_mode(&d->settings, setting);
-	log_line(LOG_WARN, "kubelet-manages-too",
-		"mode=%s setting=%s text=\"the kubelet's manager is static and would fight with "
-		"numafit's placement\" action=\"set the kubelet's %s to none, or numafit's "
-		"besideStaticKubelet to manage\"",
-		mode_words[d->settings.mode], setting, setting);
 }

@@ -1,12 +1,11 @@
 /* What a start would find, for numafitd --check-config. */
-#include "check_config.h"
-#include "beside.h"
-#include "daemon.h"
+#include <daemon-files/check_config.h>
 
 #include <apiserver/auth.h>
 #include <io/file.h>
 #include <io/http_server_listen.h>
 #include <numafit/text.h>
+#include <daemon-files/beside.h>
 #include <daemon-files/kubelet_config_yaml.h>
 
 #include <errno.h>
@@ -14,6 +13,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+bool run_directory_may_come(int rc)
+{
+	/* a path that leads nowhere, and another daemon: no waiting helps */
+	return rc != -EBUSY && rc != -ENOTDIR && rc != -ELOOP && rc != -ENAMETOOLONG &&
+	       rc != -EINVAL && rc != -EISDIR;
+}
 
 static int check_metrics_address(const struct settings *s, struct err *e)
 {
@@ -79,12 +85,12 @@ static const struct {
 	{"kubeletConfigFile", check_kubelet_config},
 };
 
-void check_config(const struct daemon *d, struct mistakes *all)
+void check_config(const struct settings *s, struct mistakes *all)
 {
 	struct err e;
 
 	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-		int rc = checks[i].check(&d->settings, &e);
+		int rc = checks[i].check(s, &e);
 
 		if (rc) {
 			(void)err_add(&e, rc, "%s", checks[i].key);
@@ -94,9 +100,8 @@ void check_config(const struct daemon *d, struct mistakes *all)
 }
 
 /* Where the kubelet's own managers are, or will be, static. */
-static void print_kubelet_conflict(const struct daemon *d, const char *setting)
+static void print_kubelet_conflict(const struct settings *s, const char *setting)
 {
-	const struct settings *s = &d->settings;
 	struct report_policy policy = {0};
 
 	if (setting)
@@ -111,9 +116,9 @@ static void print_kubelet_conflict(const struct daemon *d, const char *setting)
 			s->kubelet_config, mode_words[beside_mode(s, "cpuManagerPolicy")]);
 }
 
-void check_config_print(const struct daemon *d)
+void check_config_print(const struct settings *s, const struct topo *t,
+	const struct settings *asked, const struct config_sections *of_file)
 {
-	const struct settings *s = &d->settings;
 	char sections[CONFIG_SECTIONS_TEXT_MAX];
 	const char *setting = s->mode == MODE_MANAGE ? beside_static_manager(s, NULL) : NULL;
 	struct idle_setting idle[IDLE_SETTINGS_MAX];
@@ -121,12 +126,12 @@ void check_config_print(const struct daemon *d)
 
 	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
 		mode_words[beside_mode(s, setting)], topology_policy_words[s->topology_policy],
-		d->topo.name, d->topo.ids.nr, d->topo.nr_cpus);
-	(void)fputs(config_sections_text(&d->configured.sections, sections), stdout);
+		t->name, t->ids.nr, t->nr_cpus);
+	(void)fputs(config_sections_text(of_file, sections), stdout);
 	if (auth_check(s->kubeconfig, s->kube_context, &e) > 0)
 		(void)printf("apiServer.kubeconfig not checked: %s\n", e.text);
-	print_kubelet_conflict(d, setting);
-	for (unsigned i = 0, nr = settings_idle(&d->configured.asked, idle); i < nr; i++)
+	print_kubelet_conflict(s, setting);
+	for (unsigned i = 0, nr = settings_idle(asked, idle); i < nr; i++)
 		(void)printf("warning: %s: it changes no decision: %s\n", idle[i].key, idle[i].why);
 	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology) &&
 		access(s->kubelet_config, R_OK) < 0)
