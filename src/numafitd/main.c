@@ -9,11 +9,8 @@
 #include <daemon-files/options.h>
 #include "pool.h"
 #include "quota.h"
-#include "self.h"
 #include "services.h"
 #include "status.h"
-#include "sweep.h"
-#include "updater.h"
 
 #include <codec/fields_json.h>
 #include <host/discover.h>
@@ -212,12 +209,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 	}
 	metrics_stop(d);
 	reload_stop(d);
-	nri_conn_close(d->runtime.conn);
-	loop_timer_close(d->runtime.expire);
-	sweep_stop(d);
-	in_force_stop(d);
-	self_stop(d);
-	updater_stop(d);
+	wiring_stop(d);
 	quota_stop(d);
 	pool_stop(d);
 	cluster_stop(d);

@@ -503,3 +503,14 @@ void wiring_start(struct daemon *d)
 	in_force_start(d, fault_root());
 	sweep_start(d, fault_root());
 }
+
+/* Also what was never started. */
+void wiring_stop(struct daemon *d)
+{
+	nri_conn_close(d->runtime.conn);
+	loop_timer_close(d->runtime.expire);
+	sweep_stop(d);
+	in_force_stop(d);
+	self_stop(d);
+	updater_stop(d);
+}

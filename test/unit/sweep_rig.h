@@ -430,10 +430,7 @@ static inline void start_daemon(struct rig *r)
 
 static inline void stop_daemon(struct rig *r)
 {
-	nri_conn_close(r->d.runtime.conn);
-	sweep_stop(&r->d);
-	in_force_stop(&r->d);
-	updater_stop(&r->d);
+	wiring_stop(&r->d);
 	quota_stop(&r->d);
 	pool_stop(&r->d);
 	loop_free(r->d.loop);
