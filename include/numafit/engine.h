@@ -25,8 +25,10 @@ enum record_op {
 	RECORD_GIVE_UP,  /* lease: nobody comes for these tokens */
 	RECORD_LEASE,    /* lease: one as it is, when a journal starts anew */
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
-	RECORD_QUOTA,    /* container_id is the pod's uid, quota: its cgroup's is lifted, or not
+	RECORD_QUOTA,    /* container_id is the pod's uid, kept: its cgroup's is lifted, or not
 			    any more */
+	RECORD_QUIET,    /* container_id is a file of the kernel's, kept: what it had, which is
+			    changed, or not any more */
 	NR_RECORD_OPS
 };
 extern const char *const record_op_words[NR_RECORD_OPS]; /* "grant", "hold", "refuse", ... */
@@ -55,7 +57,7 @@ struct record {
 	const struct record_part *parts; /* HOLD: record_parts() */
 	size_t nr_parts;
 	const struct lease *lease;
-	const struct quota_note *quota; /* QUOTA */
+	const struct kept_note *quota, *quiet; /* QUOTA, QUIET */
 	struct cpuset pool;             /* the shared pool once this is done */
 	bool in_one_line;               /* HOLD: it is of no use in several lines of a journal */
 };
@@ -216,10 +218,10 @@ struct inventory {
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
 
-/* The CFS quota of the pod's cgroup is about to be lifted, or was given back (numafit/cfs_quota.h).
- * 0; else lifting it could not be recorded, and is not to be done. */
-int engine_note_quota(struct engine *g, int64_t now_ms, const char *pod_uid,
-	const struct quota_note *n, struct err *e);
+/* A value of the kernel is about to be changed, or was given back (numafit/kept.h). 0; else the change
+ * could not be recorded, and is not to be done. */
+int engine_note_kept(struct engine *g, int64_t now_ms, enum kept_kind kind, const char *key,
+	const struct kept_note *n, struct err *e);
 
 /* What an unread container of a Synchronize runs with: req has its cpuset and numbers. It must be
  * updated when that is not what it is to have, and grows or shrinks in place when its numbers have

@@ -2,6 +2,7 @@
 #define NUMAFIT_LEDGER_H
 
 #include <numafit/cfs_quota.h>
+#include <numafit/kept.h>
 #include <numafit/decision.h>
 #include <numafit/request.h>
 
@@ -75,7 +76,7 @@ struct ledger_view {
 	struct bounds *bounds;
 	size_t nr_shared;            /* containers that are there and share the pool */
 	size_t nr_unbounded;         /* of these: no cgroup bounds them, they are updated */
-	struct lifted_quotas quotas; /* of pods' cgroups */
+	struct kept_list kept[NR_KEPT]; /* what values of the kernel were */
 };
 /* Borrowed; always as the ledger is now. */
 const struct ledger_view *ledger_view(const struct ledger *l);
@@ -145,8 +146,9 @@ const struct holding *ledger_find_in_sandbox(const struct ledger *l, const char 
 /* Any entry of that pod, or NULL. */
 const struct holding *ledger_find_of_pod(const struct ledger *l, const char *pod_uid);
 
-/* The pod's quota is lifted, or is no more (numafit/cfs_quota.h). */
-void ledger_note_quota(struct ledger *l, const char *pod_uid, const struct quota_note *n);
+/* A value of the kernel is to be changed, or was given back. */
+void ledger_note_kept(
+	struct ledger *l, enum kept_kind kind, const char *key, const struct kept_note *n);
 
 /* Take out what such an entry would replace: one of the same id, and what waits for it. */
 void ledger_make_way(struct ledger *l, const struct request *req, const struct decision *d);

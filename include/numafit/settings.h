@@ -103,6 +103,25 @@ struct namespaces {
 	struct namespace_section at[NAMESPACES_MAX];
 };
 
+/* What CPUs of containers that wish for it are set to (numafit.io/quiet: frequency=NAME): cpufreq's
+ * and cpuidle's files (Documentation/admin-guide/pm/). What is "" or not said stays as it is. */
+enum { PROFILES_MAX = 16, PROFILE_WORD_MAX = 32, PROFILE_MHZ_MAX = 100 * 1000 };
+enum { PROFILE_LATENCY_MAX_US = 1000 * 1000 };
+struct frequency_profile {
+	char name[WISH_CLASS_MAX];
+	char governor[PROFILE_WORD_MAX];          /* "performance" */
+	char energy_performance[PROFILE_WORD_MAX]; /* energy_performance_preference */
+	unsigned min_mhz, max_mhz;                /* 0: not said */
+	bool limits_idle; /* by: idle states that take longer to leave are not entered, */
+	unsigned idle_latency_us;
+};
+struct frequency_profiles {
+	unsigned nr;
+	struct frequency_profile at[PROFILES_MAX];
+};
+/* The profile's number, or nr when there is none of that name. */
+unsigned profiles_find(const struct frequency_profiles *all, const char *name);
+
 /* cpuManagerPolicyOptions, in the kubelet's words (pkg/kubelet/cm/cpumanager/policy_options.go). */
 struct cpu_options {
 	bool full_pcpus_only;
@@ -151,6 +170,7 @@ struct settings {
 	unsigned wishes_allowed; /* which wishes pods may have (wishes.h) */
 	enum unknown_wish unknown_wish;
 	struct namespaces namespaces;
+	struct frequency_profiles profiles;
 	enum burstable_use burstable;
 	enum across_nodes across_nodes;
 	bool container_environment; /* a new container's environment says what it has */

@@ -62,8 +62,10 @@ extern const char *const wish_isolated_words[NR_WISH_ISOLATED]; /* "", "prefer",
 extern const char *const wish_spread_words[NR_WISH_SPREADS]; /* "", "any", "one-node", ... */
 extern const char *const wish_memory_words[NR_WISH_MEMORIES]; /* "", "bind", ... */
 
-/* A class of the runtime's configuration, with its end. */
+/* A class of the runtime's configuration, or a frequency profile, with its end. */
 enum { WISH_CLASS_MAX = 32 };
+/* What is to keep still on CPUs of its own, with its end: "irq,frequency=PROFILE". */
+enum { WISH_QUIET_MAX = sizeof "irq,frequency=" + WISH_CLASS_MAX };
 
 /* A plain value; zeros wish for nothing. */
 struct wishes {
@@ -74,26 +76,29 @@ struct wishes {
 	enum wish_memory memory;
 	char rdt_class[WISH_CLASS_MAX]; /* "": none is wished for */
 	char blockio_class[WISH_CLASS_MAX];
+	char quiet[WISH_QUIET_MAX]; /* of a container with CPUs of its own; see wishes_quiet_irq() */
 };
 
-enum { WISHES_TEXT_MAX = 256 }; /* of what follows, with its end */
+enum { WISHES_TEXT_MAX = 384 }; /* of what follows, with its end */
 /* "cpus=shared cores=whole"; nothing where nothing is wished for. */
 void wishes_print(const struct wishes *w, struct text *to);
 /* A wish by the name that it has in annotations, and what its values are. */
 enum wish_type {
 	WISH_OF_WORDS, /* words[1] to words[nr - 1]; an enum of struct wishes */
 	WISH_OF_NODES, /* a list of NUMA nodes, which struct wishes has not: ask.advice */
-	WISH_OF_CLASS  /* wishes_is_class(); a text of struct wishes */
+	WISH_OF_TEXT   /* is_value(); a text of struct wishes */
 };
 struct wish_row {
 	const char *name;
 	unsigned bit; /* of WISHES_CPUS, ... */
 	enum wish_type type;
-	size_t at; /* in struct wishes; not of WISH_OF_NODES */
+	size_t at, size; /* in struct wishes; not of WISH_OF_NODES */
 	const char *const *words;
 	unsigned nr;
+	bool (*is_value)(const char *text); /* of WISH_OF_TEXT; and what one that is none is not: */
+	const char *form;                   /* "no name of a class", "none of a, b" */
 };
-enum { NR_WISH_ROWS = 8 };
+enum { NR_WISH_ROWS = 9 };
 extern const struct wish_row wish_rows[NR_WISH_ROWS];
 /* The row of that name, or NULL. */
 const struct wish_row *wish_row_of(const char *name);
@@ -146,7 +151,8 @@ enum {
 	WISHES_RDT_CLASS = 64,
 	WISHES_BLOCKIO_CLASS = 128,
 	WISHES_CPUS_UNTOUCHED = 256, /* of sections of `namespaces` alone */
-	WISHES_ISOLATED = 512
+	WISHES_ISOLATED = 512,
+	WISHES_QUIET = 1024
 };
 /* Whether a pod's author may have that value of the row, which is a known one, where these wishes
  * are allowed. What the kubelet would give anyway may be said by all. */
@@ -154,6 +160,10 @@ bool wish_is_allowed(const struct wish_row *row, unsigned value, unsigned allowe
 /* Whether that is a name of a class: letters, digits, '.', '-' and '_', of which the first one is a
  * letter or a digit; shorter than WISH_CLASS_MAX. */
 bool wishes_is_class(const char *name);
+/* Whether interrupts are to keep off its CPUs. */
+bool wishes_quiet_irq(const struct wishes *w);
+/* The frequency profile that its CPUs are to have; "": none. */
+const char *wishes_quiet_profile(const struct wishes *w);
 /* "cpus=shared,numa-nodes", or "none", to those bits. 0, or -EINVAL: the text says which word is
  * wrong, and what there is. */
 int wishes_allowed_parse(const char *text, unsigned *out, struct err *e);

@@ -9,7 +9,7 @@
 enum { KEY_MAX = 256 };
 
 /* A section that says anything of such a list says all of it. */
-static const char *const lists[] = {"reservedMemory", "namespaces"};
+static const char *const lists[] = {"reservedMemory", "namespaces", "frequencyProfiles"};
 enum { NR_LISTS = sizeof lists / sizeof *lists };
 
 /* Which nodes a section is for, as its names and labels have said so far. */

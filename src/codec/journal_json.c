@@ -125,6 +125,11 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 			.at = ASK_AT + offsetof(struct ask, wishes.blockio_class),                 \
 			.max = WISH_CLASS_MAX,                                                     \
 			.optional = true},                                                         \
+		{.key = "wish_quiet",                                                              \
+			.type = FIELD_CHARS,                                                       \
+			.at = ASK_AT + offsetof(struct ask, wishes.quiet),                         \
+			.max = WISH_QUIET_MAX,                                                     \
+			.optional = true},                                                         \
 		{.key = "odd_wish",                                                                \
 			.type = FIELD_STRING,                                                      \
 			.at = ASK_AT + offsetof(struct ask, odd_wish),                             \
@@ -255,12 +260,16 @@ static const struct field part_rows[] = {
 static const struct fields part_fields = FIELDS(part_rows, struct record_part);
 #undef AT
 
-#define AT(member) offsetof(struct quota_note, member)
+#define AT(member) offsetof(struct kept_note, member)
 static const struct field quota_rows[] = {
-	FIELD("cgroup", STRING, AT(cgroup)),
+	FIELD("cgroup", STRING, AT(place)),
 	FIELD("was", STRING, AT(was)),
 };
-static const struct fields quota_fields = FIELDS(quota_rows, struct quota_note);
+static const struct fields quota_fields = FIELDS(quota_rows, struct kept_note);
+static const struct field quiet_rows[] = {
+	FIELD("was", STRING, AT(was)),
+};
+static const struct fields quiet_fields = FIELDS(quiet_rows, struct kept_note);
 #undef AT
 
 #define AT(member) offsetof(struct lease_user, member)
@@ -308,6 +317,7 @@ static const struct field record_rows[] = {
 		.flag = AT(of.has_parts), .fields = &part_fields),
 	FIELD("lease", POINTER, AT(of.record.lease), .optional = true, .fields = &lease_fields),
 	FIELD("quota", POINTER, AT(of.record.quota), .optional = true, .fields = &quota_fields),
+	FIELD("quiet", POINTER, AT(of.record.quiet), .optional = true, .fields = &quiet_fields),
 	FIELD("pod", OBJECT, AT(pod), .has_flag = true, .flag = AT(has_pod), .fields = &pod_fields),
 	FIELD("pool", CPUS, AT(of.record.pool)),
 };
@@ -442,6 +452,9 @@ static int check_record(struct decoded_record *d, struct err *e)
 	if ((d->record.quota != NULL) != (op == RECORD_QUOTA))
 		return err_set(e, EINVAL, "op: \"%s\" %s a quota", record_op_words[op],
 			op == RECORD_QUOTA ? "has" : "does not have");
+	if ((d->record.quiet != NULL) != (op == RECORD_QUIET))
+		return err_set(e, EINVAL, "op: \"%s\" %s what was kept", record_op_words[op],
+			op == RECORD_QUIET ? "has" : "does not have");
 	return check_parts(d, e);
 }
 

@@ -141,6 +141,22 @@ static const struct field quota_rows[] = {
 static const struct fields quota_fields = FIELDS(quota_rows, struct status_quota);
 #undef AT
 
+#define AT(member) offsetof(struct status_quiet, member)
+static const struct field quiet_rows[] = {
+	FIELD("irq_cpus", CPUS, AT(irq_cpus)),
+	FIELD("frequency_cpus", CPUS, AT(frequency_cpus)),
+	FIELD("moved", U64, AT(moved)),
+	FIELD("unmovable", U64, AT(unmovable)),
+	FIELD("clock_shared", U64, AT(clock_shared)),
+	FIELD("rewritten", U64, AT(rewritten)),
+	FIELD("irqbalance", BOOL, AT(irqbalance)),
+	FIELD("interrupts_not", STRING, AT(interrupts_not), .optional = true),
+	FIELD("frequencies_not", STRING, AT(frequencies_not), .optional = true),
+	FIELD("problem", STRING, AT(problem), .optional = true),
+};
+static const struct fields quiet_fields = FIELDS(quiet_rows, struct status_quiet);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -159,6 +175,7 @@ static const struct field status_rows[] = {
 		.fields = &claims_fields),
 	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
 		.fields = &pool_fields),
+	FIELD("quiet", POINTER, AT(info.quiet), .optional = true, .fields = &quiet_fields),
 	FIELD("cfs_quota", POINTER, AT(info.quota), .optional = true, .fields = &quota_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),

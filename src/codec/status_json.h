@@ -82,6 +82,17 @@ struct status_quota {
 	uint64_t rewritten;           /* times that another program had set one */
 };
 
+/* Interrupts and frequencies of CPUs whose containers wish for quiet (numafit.io/quiet). */
+struct status_quiet {
+	struct cpuset irq_cpus, frequency_cpus; /* off which interrupts are kept; with a profile */
+	uint64_t moved, unmovable;              /* interrupts that are kept off; that come there */
+	uint64_t clock_shared;                  /* CPUs that keep the frequency of others beside them */
+	uint64_t rewritten;                     /* times that another program had moved one back */
+	bool irqbalance;                        /* it runs */
+	const char *interrupts_not, *frequencies_not; /* why not even tried; NULL: they are */
+	const char *problem;                    /* why one could not be set; NULL: all are */
+};
+
 /* What only the daemon knows. */
 struct status_info {
 	const char *version;    /* numafit's */
@@ -99,6 +110,7 @@ struct status_info {
 	const struct status_claims *claims;       /* NULL: they are not looked at */
 	const struct status_pool *enforcement;    /* NULL: an older daemon */
 	const struct status_quota *quota;         /* likewise */
+	const struct status_quiet *quiet;         /* NULL: nobody may wish for it */
 	struct status_counters counters;
 };
 

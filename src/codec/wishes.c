@@ -52,11 +52,8 @@ static const char *odd_value(const struct wish_row *row, const struct key_value 
 
 	text_init(&t, said, sizeof said);
 	text_add(&t, "annotation %.*s: \"%.*s\" ", 2 * SHOWN, kv->key, SHOWN, kv->value);
-	if (row->type == WISH_OF_CLASS)
-		text_add(&t,
-			"is no name of a class: up to %d letters, digits, '.', '-' and '_', the "
-			"first one a letter or a digit",
-			WISH_CLASS_MAX - 1);
+	if (row->type == WISH_OF_TEXT)
+		text_add(&t, "is %s", why ? why : row->form);
 	else if (row->type == WISH_OF_NODES)
 		text_add(&t, "is no list of NUMA nodes, such as 0 or 0-1: %s", why);
 	else
@@ -93,12 +90,30 @@ static const struct advice_ask *take_nodes(const struct wishes_reader *r, const 
 	return ask;
 }
 
+/* Whether the operator has the frequency profile that is wished for. */
+static void check_profile(const struct wishes_reader *r, const struct wishes *said, struct err *why)
+{
+	const struct frequency_profiles *all = &r->settings->profiles;
+	const char *profile = wishes_quiet_profile(said);
+	char names[PROFILES_MAX * (WISH_CLASS_MAX + 2)];
+	struct text t;
+
+	if (!*profile || profiles_find(all, profile) < all->nr)
+		return;
+	text_init(&t, names, sizeof names);
+	for (unsigned i = 0; i < all->nr; i++)
+		text_add(&t, "%s%s", i ? ", " : "", all->at[i].name);
+	(void)err_set(why, EINVAL, "of a frequency profile that there is not: frequencyProfiles has %s",
+		all->nr ? names : "none");
+}
+
 static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 	const struct key_value *kv, unsigned allowed, struct ask *ask, struct arena *a,
 	struct wishes_ignored *ignored)
 {
 	unsigned value = wish_value(row, kv->value);
 	const char *odd = NULL;
+	struct wishes said = {0};
 	struct err why = {0};
 
 	if (value ? !wish_is_allowed(row, value, allowed) : !is_looked_at(row, allowed)) {
@@ -108,7 +123,10 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 	if (row->type == WISH_OF_NODES)
 		ask->advice = take_nodes(r, kv->value, ask->advice, a, &why);
 	else if (value)
-		wish_enter(&ask->wishes, row, kv->value);
+		wish_enter(&said, row, kv->value);
+	check_profile(r, &said, &why);
+	if (!why.code)
+		wishes_lay_over(&ask->wishes, &said, true);
 	if (!value || why.code)
 		odd = odd_value(row, kv, allowed, why.code ? why.text : NULL, a);
 	if (r->settings->unknown_wish == UNKNOWN_WISH_IGNORE)

@@ -6,12 +6,11 @@
 struct arena;
 
 /* A pod author's wishes as they stand in the pod's annotations: numafit.io/NAME for all containers
- * of the pod, NAME.numafit.io/CONTAINER for one, which comes before the other. NAME is cpus, cores,
- * numa-nodes, spread, memory-policy, rdt-class or blockio-class. Whoever can write a pod can write
- * these. */
+ * of the pod, NAME.numafit.io/CONTAINER for one, which comes before the other. NAME is that of a row of
+ * wish_rows. Whoever can write a pod can write these. */
 
 struct wishes_reader {
-	const struct settings *settings; /* podWishes.*, schedulerHint.* */
+	const struct settings *settings; /* podWishes.*, schedulerHint.*, frequencyProfiles */
 	const struct node_ids *ids;      /* the machine's NUMA nodes */
 	bool whole;                      /* the pod is aligned as one: one list of NUMA nodes */
 };

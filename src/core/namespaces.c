@@ -1,5 +1,4 @@
-/* Setting `namespaces`: a list of sections in a file, key by key; one line in --set and the
- * journal. */
+/* Setting `namespaces`. */
 #include <core/settings_row.h>
 
 #include <numafit/namespaces.h>
@@ -58,11 +57,11 @@ void namespaces_obey(const struct namespaces *all, const char *ns, struct wishes
 		w->cpus = WISH_CPUS_UNBOUNDED;
 }
 
-/* What stands in a section. rest: what is behind the key, as in "names.0" and "wishes.cpus"; "" for
- * none. 0 or -errno. */
+/* What stands in a section */
 
-static int take_names(struct namespace_section *n, const char *rest, const char *value, struct err *e)
+static int take_names(void *section, const char *rest, const char *value, struct err *e)
 {
+	struct namespace_section *n = section;
 	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789-*?,";
 	const bool one = *rest; /* of a list; in one line all of them at once */
 	struct text t;
@@ -82,8 +81,9 @@ static int take_names(struct namespace_section *n, const char *rest, const char 
 	return 0;
 }
 
-static int take_wish(struct namespace_section *n, const char *rest, const char *value, struct err *e)
+static int take_wish(void *section, const char *rest, const char *value, struct err *e)
 {
+	struct namespace_section *n = section;
 	const struct wish_row *row = wish_row_of(rest);
 	const bool known = row && row->type != WISH_OF_NODES;
 	const unsigned of_operator = known && row->bit == WISHES_CPUS ? WISH_CPUS_UNBOUNDED : 0;
@@ -102,16 +102,16 @@ static int take_wish(struct namespace_section *n, const char *rest, const char *
 		wish_enter(&n->wishes, row, value);
 		return 0;
 	}
-	if (row->type == WISH_OF_CLASS)
-		return err_set(e, EINVAL, "\"%.*s\" is no name of a class", SETTING_SHOWN, value);
+	if (row->type == WISH_OF_TEXT)
+		return err_set(e, EINVAL, "\"%.*s\" is %s", SETTING_SHOWN, value, row->form);
 	for (unsigned i = 1; i < (of_operator ? of_operator : row->nr); i++)
 		text_add(&t, "%s%s", t.len ? ", " : "", row->words[i]);
 	return err_set(e, EINVAL, "\"%.*s\" is none of %s", SETTING_SHOWN, value, all);
 }
 
-static int take_allowed(
-	struct namespace_section *n, const char *rest, const char *value, struct err *e)
+static int take_allowed(void *section, const char *rest, const char *value, struct err *e)
 {
+	struct namespace_section *n = section;
 	unsigned more = 0;
 	int rc = wishes_allowed_parse(value, &more, e);
 
@@ -120,132 +120,46 @@ static int take_allowed(
 	return rc;
 }
 
-static int take_force(struct namespace_section *n, const char *rest, const char *value, struct err *e)
+static int take_force(void *section, const char *rest, const char *value, struct err *e)
 {
+	struct namespace_section *n = section;
 	(void)rest;
 	return text_bool(value, &n->force, e);
 }
 
-static int take_reserved(
-	struct namespace_section *n, const char *rest, const char *value, struct err *e)
+static int take_reserved(void *section, const char *rest, const char *value, struct err *e)
 {
+	struct namespace_section *n = section;
 	(void)rest;
 	return text_bool(value, &n->reserved, e);
 }
 
-static const struct section_key {
-	const char *name;
-	int (*take)(struct namespace_section *n, const char *rest, const char *value, struct err *e);
-	enum { IS_VALUE, IS_LIST, IS_MAP } is;
-} keys[] = {
-	{"names", take_names, IS_LIST},
-	{"wishes", take_wish, IS_MAP},
-	{"allowed", take_allowed, IS_VALUE},
-	{"force", take_force, IS_VALUE},
-	{"reserved", take_reserved, IS_VALUE},
+static const struct section_key keys[] = {
+	{"names", take_names, SECTION_LIST},
+	{"wishes", take_wish, SECTION_MAP},
+	{"allowed", take_allowed, SECTION_VALUE},
+	{"force", take_force, SECTION_VALUE},
+	{"reserved", take_reserved, SECTION_VALUE},
 };
-enum { NR_KEYS = sizeof keys / sizeof *keys };
 
-static const struct section_key *key_of(const char *name, size_t len)
-{
-	for (size_t i = 0; i < NR_KEYS; i++)
-		if (strlen(keys[i].name) == len && !memcmp(keys[i].name, name, len))
-			return &keys[i];
-	return NULL;
-}
-
-/* The section's number, and what of the key stands behind it; NULL: no number. */
-static const char *behind_section(const char *key, unsigned *nr)
-{
-	const char *rest = row_entry(key, NAMESPACES, NAMESPACES_MAX, nr);
-
-	return rest && *rest ? rest + 1 : rest;
-}
-
-int namespaces_set(struct settings *s, const char *key, const char *value, struct err *e)
-{
-	unsigned nr = 0;
-	const char *rest = behind_section(key, &nr);
-
-	if (!rest)
-		return err_set(
-			e, EINVAL, "a list of at most %d sections is expected", NAMESPACES_MAX);
-	const size_t len = strcspn(rest, ".");
-	const struct section_key *k = key_of(rest, len);
-	if (!k || (k->is == IS_VALUE) != !rest[len])
-		return err_set(e, ENOENT,
-			"a section has names (a list), wishes (a map), allowed, force and reserved");
-	if (nr > s->namespaces.nr)
-		return err_set(e, EINVAL, "section %u is missing", s->namespaces.nr);
-	struct namespace_section n = {0};
-
-	if (nr < s->namespaces.nr)
-		n = s->namespaces.at[nr];
-	int rc = k->take(&n, rest[len] ? rest + len + 1 : "", value, e);
-	if (rc)
-		return rc;
-	s->namespaces.at[nr] = n;
-	s->namespaces.nr += nr == s->namespaces.nr;
-	return 0;
-}
-
-bool namespaces_is_group(const char *key)
-{
-	unsigned nr;
-	const char *rest = behind_section(key, &nr);
-	const struct section_key *k = rest ? key_of(rest, strlen(rest)) : NULL;
-
-	return text_equal(key, NAMESPACES) ||
-	       (rest && (!*rest || (k && k->is != IS_VALUE)));
-}
-
-/* In one line: "names=kube-system,kube-* reserved=true; names=hpc cpus=shared force=true" */
-
-static int take_word(struct namespace_section *n, char *word, struct err *e)
-{
-	char *equals = strchr(word, '=');
-	const struct section_key *k;
-
-	if (!equals)
-		return err_set(e, EINVAL, "\"%.*s\": KEY=VALUE is expected", SETTING_SHOWN, word);
-	k = key_of(word, (size_t)(equals - word));
-	*equals = '\0';
-	return k && k->is != IS_MAP ? k->take(n, "", equals + 1, e)
-				    : take_wish(n, word, equals + 1, e);
-}
-
-static int take_section(struct namespace_section *n, const char *text, size_t len, struct err *e)
-{
-	char copy[4 * NAMESPACE_NAMES_MAX], *save = NULL;
-	struct text t;
-	int rc = 0;
-
-	text_init(&t, copy, sizeof copy);
-	text_put(&t, text, len);
-	if (t.cut)
-		return err_set(e, ERANGE, "a section is longer than %zu bytes", sizeof copy - 1);
-	for (char *word = strtok_r(copy, " ", &save); word && !rc; word = strtok_r(NULL, " ", &save))
-		rc = take_word(n, word, e);
-	return rc;
-}
+/* In one line wishes stand beside the other keys:
+ * "names=kube-system,kube-* reserved=true; names=hpc cpus=shared force=true". */
+const struct sections namespaces_sections = {
+	.list = NAMESPACES,
+	.at = offsetof(struct settings, namespaces),
+	.first = offsetof(struct namespaces, at),
+	.size = sizeof(struct namespace_section),
+	.max = NAMESPACES_MAX,
+	.keys = keys,
+	.nr_keys = sizeof keys / sizeof *keys,
+	.has = "names (a list), wishes (a map), allowed, force and reserved",
+	.take_other = take_wish,
+};
 
 static int parse_namespaces(const struct row *row, const char *value, void *out, struct err *e)
 {
-	struct namespaces all = {0};
-
 	(void)row;
-	for (const char *at = value; *at;) {
-		size_t len = strcspn(at, ";");
-
-		if (all.nr == NAMESPACES_MAX)
-			return err_set(e, ERANGE, "more than %d sections", NAMESPACES_MAX);
-		int rc = take_section(&all.at[all.nr++], at, len, e);
-		if (rc)
-			return rc;
-		at += len + (at[len] == ';');
-	}
-	memcpy(out, &all, sizeof all);
-	return 0;
+	return sections_parse(&namespaces_sections, value, out, e);
 }
 
 static void print_namespaces(const struct row *row, const void *in, struct text *to)

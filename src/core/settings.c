@@ -197,7 +197,7 @@ static const struct row rows[] = {
 	ROW("podWishes.allowed", kind_wishes, wishes_allowed, "cpus=shared,numa-nodes,spread",
 		"which annotations of pods under numafit.io/ are obeyed: cpus (cpus=shared: that "
 		"value alone), cores, isolated, numa-nodes, spread, memory-policy, rdt-class, "
-		"blockio-class, with commas between them; none. One that is not allowed counts as not there"),
+		"blockio-class, quiet, with commas between them; none. One that is not allowed counts as not there"),
 	ROW("podWishes.unknown", kind_word, unknown_wish, "refuse",
 		"a container with a wish that is allowed and has a value that is none of its "
 		"values. refuse: its creation fails, and the error says what there is. ignore: as "
@@ -211,6 +211,12 @@ static const struct row rows[] = {
 		"alone. force: true: the section's wishes count whatever a pod says, and containers "
 		"with cpus: untouched are not kept within the shared pool. reserved: true: they run "
 		"on the reserved CPUs"),
+	ROW(PROFILES, kind_profiles, profiles, "",
+		"what CPUs are set to for containers that wish for numafit.io/quiet: frequency=NAME, "
+		"profile by profile: cpufreq's governor, lowest and highest frequency and "
+		"energy_performance_preference; maxIdleLatencyUs: idle states that take longer to "
+		"leave are not entered. What a profile does not name stays as it is. CPUs that "
+		"share a clock with others keep theirs"),
 	ROW("burstable", kind_word, burstable, "any",
 		"which CPUs of the shared pool containers of Burstable pods have, unless they or "
 		"their namespace's section wish for something else. one-node: those of one NUMA "
@@ -468,8 +474,24 @@ static int unknown_key(const char *key, struct err *e)
 		     : err_set(e, ENOENT, "%.*s: unknown key", SETTING_SHOWN, key);
 }
 
+static const struct sections *const lists[] = {&namespaces_sections, &profiles_sections};
+enum { NR_LISTS = sizeof lists / sizeof *lists };
+
+/* The list that the key of a section is in, or NULL. */
+static const struct sections *list_of(const char *key)
+{
+	for (size_t i = 0; i < NR_LISTS; i++) {
+		const char *rest = text_behind(key, lists[i]->list);
+
+		if (rest && *rest == '.')
+			return lists[i];
+	}
+	return NULL;
+}
+
 int settings_set(struct settings *s, const char *key, const char *value, struct err *e)
 {
+	const struct sections *list = list_of(key);
 	const struct row *row = NULL;
 	int rc;
 
@@ -485,8 +507,8 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 		rc = row->kind->parse(row, value, row_field(s, row), e);
 	else if (text_behind(key, RESERVED "."))
 		rc = reserved_set(s, key, value, e);
-	else if (text_behind(key, NAMESPACES "."))
-		rc = namespaces_set(s, key, value, e);
+	else if (list)
+		rc = sections_set(list, s, key, value, e);
 	else if (settings_is_group(key))
 		rc = err_set(e, EINVAL, "a map is expected, not \"%.*s\"", SETTING_SHOWN, value);
 	else
@@ -500,8 +522,11 @@ int settings_set(struct settings *s, const char *key, const char *value, struct 
 
 bool settings_is_group(const char *key)
 {
-	if (reserved_is_group(key) || namespaces_is_group(key))
+	if (reserved_is_group(key))
 		return true;
+	for (size_t i = 0; i < NR_LISTS; i++)
+		if (sections_is_group(lists[i], key))
+			return true;
 	for (unsigned i = 0; i < NR_ROWS; i++) {
 		const char *tail = text_behind(rows[i].key, key);
 

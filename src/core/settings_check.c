@@ -270,9 +270,40 @@ static int check_wishes(const struct settings *s, struct err *e)
 	return 0;
 }
 
+static int check_profile(const struct frequency_profile *p, struct err *e)
+{
+	if (!*p->name)
+		return err_set(e, EINVAL, "name is missing");
+	if (!*p->governor && !*p->energy_performance && !p->min_mhz && !p->max_mhz &&
+		!p->limits_idle)
+		return err_set(e, EINVAL, "profile \"%s\" sets nothing", p->name);
+	if (p->max_mhz && p->min_mhz > p->max_mhz)
+		return err_set(e, EINVAL, "minMHz %u is above maxMHz %u", p->min_mhz, p->max_mhz);
+	return 0;
+}
+
+static int check_profiles(const struct settings *s, struct err *e)
+{
+	for (unsigned i = 0; i < s->profiles.nr; i++) {
+		int rc = check_profile(&s->profiles.at[i], e);
+
+		if (!rc && profiles_find(&s->profiles, s->profiles.at[i].name) != i)
+			rc = err_set(e, EINVAL, "another one is called \"%s\", too",
+				s->profiles.at[i].name);
+		if (rc)
+			return err_add(e, rc, PROFILES ".%u", i);
+	}
+	return 0;
+}
+
 static int check_namespaces(const struct settings *s, struct err *e)
 {
 	for (unsigned i = 0; i < s->namespaces.nr; i++) {
+		const char *profile = wishes_quiet_profile(&s->namespaces.at[i].wishes);
+
+		if (*profile && profiles_find(&s->profiles, profile) == s->profiles.nr)
+			return err_set(e, EINVAL,
+				NAMESPACES ".%u.wishes.quiet: " PROFILES " has no \"%s\"", i, profile);
 		if (!*s->namespaces.at[i].names)
 			return err_set(e, EINVAL,
 				NAMESPACES ".%u: which namespaces it is for is missing: names", i);
@@ -290,6 +321,7 @@ static const struct {
 } checks[] = {
 	{"podWishes.allowed", check_wishes},
 	{NAMESPACES, check_namespaces},
+	{PROFILES, check_profiles},
 	{"devicePlugin.enabled", check_tokens},
 	{"refusalAction", check_eviction},
 	{"observedPlacement", check_observed},

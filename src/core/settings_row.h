@@ -52,7 +52,7 @@ struct row {
 extern const struct kind kind_word, kind_number, kind_duration, kind_size, kind_cpus,
 	kind_cpu_amount, kind_text, kind_path, kind_two_digits, kind_bool, kind_bool_option,
 	kind_nodes_option, kind_strategy_option, kind_gate, kind_reserved, kind_wishes,
-	kind_namespaces;
+	kind_namespaces, kind_profiles;
 
 /* What the row's value may be, for people. */
 void row_describe(const struct row *row, struct text *to);
@@ -67,6 +67,7 @@ bool settings_option_given(const struct settings *s, const struct row *row);
 #define GATES            "featureGates"
 #define RESERVED         "reservedMemory"
 #define NAMESPACES       "namespaces"
+#define PROFILES         "frequencyProfiles"
 
 /* Of "LIST.3.rest" the number, below max, and ".rest", or "" where nothing is behind it; NULL: it is no
  * key of an entry. */
@@ -75,8 +76,35 @@ const char *row_entry(const char *key, const char *list, unsigned max, unsigned 
 /* A key under reservedMemory, as settings_set() and settings_is_group(). */
 int reserved_set(struct settings *s, const char *key, const char *value, struct err *e);
 bool reserved_is_group(const char *key);
-/* The same for one under namespaces. */
-int namespaces_set(struct settings *s, const char *key, const char *value, struct err *e);
-bool namespaces_is_group(const char *key);
+
+/* A list of sections, which are structs of one type with values by name: key by key in a file
+ * ("LIST.0.name"), and in one line for --set and the journal: "name=a force=true; name=b". */
+
+struct section_key {
+	const char *name;
+	/* value into *section; rest: what is behind the name, as in "names.0" and "wishes.cpus", or
+	 * "". 0 or -errno with text. */
+	int (*take)(void *section, const char *rest, const char *value, struct err *e);
+	enum { SECTION_VALUE, SECTION_LIST, SECTION_MAP } is;
+};
+struct sections {
+	const char *list;
+	size_t at;          /* in struct settings: an unsigned, how many there are, */
+	size_t first, size; /* and in there the first section, and each one's size */
+	unsigned max;
+	const struct section_key *keys;
+	unsigned nr_keys;
+	const char *has; /* which keys, for people */
+	/* in one line: a key that is none of keys; NULL: that is an error */
+	int (*take_other)(void *section, const char *name, const char *value, struct err *e);
+};
+extern const struct sections namespaces_sections, profiles_sections;
+
+/* A key under the list, as settings_set() and settings_is_group(). */
+int sections_set(
+	const struct sections *k, struct settings *s, const char *key, const char *value, struct err *e);
+bool sections_is_group(const struct sections *k, const char *key);
+/* All of them in one line, into the struct at out; it stays as it is on error. */
+int sections_parse(const struct sections *k, const char *value, void *out, struct err *e);
 
 #endif

@@ -51,20 +51,56 @@ bool wishes_is_class(const char *name)
 	       !strchr("._-", name[0]);
 }
 
-#define AT(member) offsetof(struct wishes, member)
+#define IRQ       "irq"
+#define FREQUENCY "frequency="
+
+static bool is_quiet(const char *text)
+{
+	const char *behind_irq = text_behind(text, IRQ);
+	const char *frequency = behind_irq && *behind_irq == ',' ? behind_irq + 1 : text;
+	const char *profile = text_behind(frequency, FREQUENCY);
+
+	return (behind_irq && !*behind_irq) || (profile && wishes_is_class(profile));
+}
+
+bool wishes_quiet_irq(const struct wishes *w)
+{
+	return text_behind(w->quiet, IRQ);
+}
+
+const char *wishes_quiet_profile(const struct wishes *w)
+{
+	const char *frequency = strstr(w->quiet, FREQUENCY);
+
+	return frequency ? frequency + strlen(FREQUENCY) : "";
+}
+
+#define MEMBER(member) .at = offsetof(struct wishes, member), .size = sizeof((struct wishes *)NULL)->member
+#define WORDS(row, which, member, of, count)                                                       \
+	{                                                                                          \
+		.name = (row), .bit = (which), .type = WISH_OF_WORDS, MEMBER(member), .words = (of), \
+		.nr = (count)                                                                      \
+	}
+#define TEXT(row, which, member, fits, odd)                                                        \
+	{                                                                                          \
+		.name = (row), .bit = (which), .type = WISH_OF_TEXT, MEMBER(member),               \
+		.is_value = (fits), .form = (odd)                                                  \
+	}
+static const char no_class[] = /* WISH_CLASS_MAX */
+	"no name of a class: up to 31 letters, digits, '.', '-' and '_', the first one a letter or "
+	"a digit";
 const struct wish_row wish_rows[NR_WISH_ROWS] = {
-	{"cpus", WISHES_CPUS, WISH_OF_WORDS, AT(cpus), wish_cpus_words, NR_WISH_CPUS},
-	{"cores", WISHES_CORES, WISH_OF_WORDS, AT(cores), wish_cores_words, NR_WISH_CORES},
-	{"isolated", WISHES_ISOLATED, WISH_OF_WORDS, AT(isolated), wish_isolated_words,
-		NR_WISH_ISOLATED},
-	{"numa-nodes", WISHES_NUMA_NODES, WISH_OF_NODES, 0, NULL, 0},
-	{"spread", WISHES_SPREAD, WISH_OF_WORDS, AT(spread), wish_spread_words, NR_WISH_SPREADS},
-	{"memory-policy", WISHES_MEMORY_POLICY, WISH_OF_WORDS, AT(memory), wish_memory_words,
-		NR_WISH_MEMORIES},
-	{"rdt-class", WISHES_RDT_CLASS, WISH_OF_CLASS, AT(rdt_class), NULL, 0},
-	{"blockio-class", WISHES_BLOCKIO_CLASS, WISH_OF_CLASS, AT(blockio_class), NULL, 0},
+	WORDS("cpus", WISHES_CPUS, cpus, wish_cpus_words, NR_WISH_CPUS),
+	WORDS("cores", WISHES_CORES, cores, wish_cores_words, NR_WISH_CORES),
+	WORDS("isolated", WISHES_ISOLATED, isolated, wish_isolated_words, NR_WISH_ISOLATED),
+	{.name = "numa-nodes", .bit = WISHES_NUMA_NODES, .type = WISH_OF_NODES},
+	WORDS("spread", WISHES_SPREAD, spread, wish_spread_words, NR_WISH_SPREADS),
+	WORDS("memory-policy", WISHES_MEMORY_POLICY, memory, wish_memory_words, NR_WISH_MEMORIES),
+	TEXT("rdt-class", WISHES_RDT_CLASS, rdt_class, wishes_is_class, no_class),
+	TEXT("blockio-class", WISHES_BLOCKIO_CLASS, blockio_class, wishes_is_class, no_class),
+	TEXT("quiet", WISHES_QUIET, quiet, is_quiet,
+		"none of irq, frequency=PROFILE, irq,frequency=PROFILE"),
 };
-#undef AT
 
 const struct wish_row *wish_row_of(const char *name)
 {
@@ -77,7 +113,7 @@ const struct wish_row *wish_row_of(const char *name)
 unsigned wish_value(const struct wish_row *row, const char *text)
 {
 	if (row->type != WISH_OF_WORDS)
-		return row->type == WISH_OF_NODES || wishes_is_class(text);
+		return row->type == WISH_OF_NODES || row->is_value(text);
 	for (unsigned i = 1; i < row->nr; i++)
 		if (text_equal(row->words[i], text))
 			return i;
@@ -89,8 +125,8 @@ void wish_enter(struct wishes *w, const struct wish_row *row, const char *text)
 	const unsigned value = wish_value(row, text);
 	char *to = (char *)w + row->at;
 
-	if (row->type == WISH_OF_CLASS)
-		(void)text_copy(to, WISH_CLASS_MAX, text);
+	if (row->type == WISH_OF_TEXT)
+		(void)text_copy(to, row->size, text);
 	else
 		memcpy(to, &value, sizeof value);
 }
@@ -103,7 +139,7 @@ static const char *wish_text(const struct wishes *w, const struct wish_row *row)
 
 	if (row->type == WISH_OF_NODES)
 		return "";
-	if (row->type == WISH_OF_CLASS)
+	if (row->type == WISH_OF_TEXT)
 		return from;
 	memcpy(&value, from, sizeof value);
 	return row->words[value];
@@ -239,6 +275,7 @@ static const struct {
 	{"memory-policy", WISHES_MEMORY_POLICY},
 	{"rdt-class", WISHES_RDT_CLASS},
 	{"blockio-class", WISHES_BLOCKIO_CLASS},
+	{"quiet", WISHES_QUIET},
 };
 enum { NR_ALLOWABLE = sizeof allowable / sizeof *allowable, WORD_SHOWN = 64 };
 

@@ -205,6 +205,7 @@ static const char *const hook_names[] = {
 				  .step = sizeof(struct metrics_object)},                          \
 			##__VA_ARGS__},                                                            \
 	}
+static const char *const quiet_interrupts[] = {"yes", "no"}; /* moved, unmovable */
 static const struct metric metrics[] = {
 	METRIC_ROW("numafit_topology_manager_admission_requests_total", COUNTER, U64,
 		AT(measured.verdicts),
@@ -284,6 +285,18 @@ static const struct metric metrics[] = {
 		"Times that another program had set one of them, which was lifted again."),
 	METRIC_ROW("numafit_cfs_quota_failing", GAUGE, NOT_NULL, AT(quota.problem),
 		"Whether one of them cannot be lifted or given back."),
+	METRIC_ROW("numafit_quiet_interrupts", GAUGE, U64, AT(quiet.moved),
+		"Interrupts that are kept off CPUs of containers that wish for it, and those that the "
+		"kernel lets nobody move.",
+		.label = {METRIC_LABEL("kept_off", quiet_interrupts, sizeof(uint64_t))},
+		IF(has_quiet)),
+	METRIC_ROW("numafit_quiet_interrupts_moved_back_total", COUNTER, U64, AT(quiet.rewritten),
+		"Times that another program had moved one there.", IF(has_quiet)),
+	METRIC_ROW("numafit_quiet_clock_shared_cpus", GAUGE, U64, AT(quiet.clock_shared),
+		"CPUs that have no frequency profile, as they share a clock with others.",
+		IF(has_quiet)),
+	METRIC_ROW("numafit_quiet_failing", GAUGE, NOT_NULL, AT(quiet.problem),
+		"Whether an interrupt or a frequency cannot be set or given back.", IF(has_quiet)),
 	EACH("numa_node_memory_bytes", GAUGE, node_memory,
 		"Memory of the NUMA node that containers can have, by type: held and free."),
 	EACH("device_plugin_tokens", GAUGE, tokens,

@@ -74,6 +74,8 @@ struct metrics {
 	struct status_claims claims;
 	struct status_pool pool;
 	struct status_quota quota;
+	struct status_quiet quiet;
+	bool has_quiet; /* else it is not looked at */
 	struct metrics_cluster cluster;
 	struct process_figures process;
 };

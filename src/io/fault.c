@@ -30,6 +30,8 @@ static const struct {
 	[FAULT_BETWEEN_LINES] = {"between-lines", 0},
 	[FAULT_TO_WRITE_CGROUP] = {"to-write-cgroup", 0},
 	[FAULT_CGROUP_WRITTEN] = {"cgroup-written", 0},
+	[FAULT_TO_WRITE_TUNABLE] = {"to-write-tunable", 0},
+	[FAULT_TUNABLE_WRITTEN] = {"tunable-written", 0},
 	[FAULT_ENOSPC] = {"enospc", ENOSPC},
 	[FAULT_EIO] = {"eio", EIO},
 	[FAULT_EROFS] = {"erofs", EROFS},
@@ -64,6 +66,11 @@ static void fault_choose(void)
 			chosen.fault = (enum fault)f;
 	if (chosen.fault == NR_FAULTS_AND_ERRORS)
 		abort();
+}
+
+void fault_look_again(void)
+{
+	memset(&chosen, 0, sizeof chosen);
 }
 
 static bool fault_is_due(enum fault f)

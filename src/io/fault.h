@@ -29,6 +29,9 @@ enum fault {
 	/* and those of each write of a cgroup's file: before one and behind it */
 	FAULT_TO_WRITE_CGROUP,
 	FAULT_CGROUP_WRITTEN,
+	/* and those of each write of an interrupt's or a CPU's file */
+	FAULT_TO_WRITE_TUNABLE,
+	FAULT_TUNABLE_WRITTEN,
 	NR_DEATHS,
 	/* errors of the journal's write(2) */
 	FAULT_ENOSPC = NR_DEATHS,
@@ -39,6 +42,8 @@ enum fault {
 
 #ifdef NUMAFIT_FAULTS
 const char *fault_name(enum fault f);
+/* The environment is looked at once; for a process that was forked: anew. */
+void fault_look_again(void);
 void fault_point(enum fault f);
 /* For a step that can be done by half: len or, when that is the pass, half of it; then
  * fault_half_done() is the end. */

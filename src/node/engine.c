@@ -72,12 +72,13 @@ void engine_release_pod(struct engine *g, int64_t now_ms, const char *cause, con
 	engine_update_later(g, &before);
 }
 
-int engine_note_quota(struct engine *g, int64_t now_ms, const char *pod_uid,
-	const struct quota_note *n, struct err *e)
+int engine_note_kept(struct engine *g, int64_t now_ms, enum kept_kind kind, const char *key,
+	const struct kept_note *n, struct err *e)
 {
-	struct record r = engine_record_of(g, now_ms, RECORD_QUOTA, "quota", pod_uid);
+	struct record r = engine_record_of(g, now_ms, RECORD_QUOTA, "", key);
 
-	r.quota = n;
+	engine_record_kept(&r, kind, key, n);
+	r.cause = record_op_words[r.op];
 	return engine_change(g, &r, !*n->was, e);
 }
 

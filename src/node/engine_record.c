@@ -17,6 +17,7 @@ const char *const record_op_words[NR_RECORD_OPS] = {
 	[RECORD_LEASE] = "lease",
 	[RECORD_POD_GONE] = "pod-gone",
 	[RECORD_QUOTA] = "quota",
+	[RECORD_QUIET] = "quiet",
 };
 
 void record_parts(const struct pod *pod, const struct decision *decisions, size_t nr,
@@ -133,7 +134,14 @@ static int apply_pod_gone(struct engine *g, const struct record *r, struct err *
 static int apply_quota(struct engine *g, const struct record *r, struct err *e)
 {
 	(void)e;
-	ledger_note_quota(g->ledger, r->container_id, r->quota);
+	ledger_note_kept(g->ledger, KEPT_QUOTAS, r->container_id, r->quota);
+	return 0;
+}
+
+static int apply_quiet(struct engine *g, const struct record *r, struct err *e)
+{
+	(void)e;
+	ledger_note_kept(g->ledger, KEPT_QUIET, r->container_id, r->quiet);
 	return 0;
 }
 
@@ -150,6 +158,7 @@ static int (*const apply_op[NR_RECORD_OPS])(
 	[RECORD_LEASE] = apply_lease,
 	[RECORD_POD_GONE] = apply_pod_gone,
 	[RECORD_QUOTA] = apply_quota,
+	[RECORD_QUIET] = apply_quiet,
 };
 
 /* What the record's containers would have for themselves must not be in its pool. */
@@ -209,6 +218,15 @@ int engine_change(struct engine *g, struct record *r, bool must, struct err *e)
 	return rc;
 }
 
+void engine_record_kept(
+	struct record *r, enum kept_kind kind, const char *key, const struct kept_note *n)
+{
+	r->op = kind == KEPT_QUOTAS ? RECORD_QUOTA : RECORD_QUIET;
+	r->container_id = key;
+	r->quota = kind == KEPT_QUOTAS ? n : NULL;
+	r->quiet = kind == KEPT_QUIET ? n : NULL;
+}
+
 /* The records of one entry: held with its pod, granted, live, as far as it came. */
 static int dump_entry(struct engine *g, const struct holding *h, struct record *r,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
@@ -262,20 +280,18 @@ static int dump_leases(struct engine *g, const struct record *common,
 	return rc;
 }
 
-static int dump_quotas(struct engine *g, const struct record *common,
+static int dump_kept(struct engine *g, enum kept_kind kind, const struct record *common,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
-	const struct lifted_quotas *all = &ledger_view(g->ledger)->quotas;
+	const struct kept_list *all = &ledger_view(g->ledger)->kept[kind];
 	int rc = 0;
 
 	for (size_t i = 0; i < all->nr && !rc; i++) {
-		const struct quota_note note = {all->at[i].cgroup, all->at[i].was};
+		const struct kept_note note = {all->at[i].place, all->at[i].was};
 		struct record r = *common;
 
 		r.seq = ++g->seq;
-		r.op = RECORD_QUOTA;
-		r.container_id = all->at[i].pod_uid;
-		r.quota = &note;
+		engine_record_kept(&r, kind, all->at[i].key, &note);
 		rc = record(ctx, &r, e);
 	}
 	return rc;
@@ -288,8 +304,8 @@ int engine_dump(struct engine *g, int64_t now_ms,
 		.time_ms = now_ms, .cause = "snapshot", .pool = ledger_view(g->ledger)->pool};
 	int rc = dump_leases(g, &common, record, ctx, e);
 
-	if (!rc)
-		rc = dump_quotas(g, &common, record, ctx, e);
+	for (enum kept_kind kind = 0; kind < NR_KEPT && !rc; kind++)
+		rc = dump_kept(g, kind, &common, record, ctx, e);
 	for (int parts = 0; parts <= 1; parts++) /* after what they are parts of */
 		for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)
 			if (ledger_at(g->ledger, i)->decision.within_pod == parts)

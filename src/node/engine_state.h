@@ -36,6 +36,9 @@ struct engine {
  * those. */
 int engine_change(struct engine *g, struct record *r, bool must, struct err *e);
 /* A record of that kind, with the pool as it is. */
+/* The record's own part where a value of the kernel is to be changed, or was given back. */
+void engine_record_kept(
+	struct record *r, enum kept_kind kind, const char *key, const struct kept_note *n);
 struct record engine_record_of(const struct engine *g, int64_t now_ms, enum record_op op,
 	const char *cause, const char *container_id);
 

@@ -264,7 +264,8 @@ void ledger_free(struct ledger *l)
 		vec_fini(&l->by[o]);
 	leases_free(l->now.leases);
 	bounds_free(l->now.bounds);
-	quotas_fini(&l->now.quotas);
+	for (enum kept_kind kind = 0; kind < NR_KEPT; kind++)
+		kept_fini(&l->now.kept[kind]);
 	free(l);
 }
 
@@ -645,9 +646,10 @@ void ledger_set_starting(struct ledger *l, const char *container_id, bool starti
 		h->starting = starting;
 }
 
-void ledger_note_quota(struct ledger *l, const char *pod_uid, const struct quota_note *n)
+void ledger_note_kept(
+	struct ledger *l, enum kept_kind kind, const char *key, const struct kept_note *n)
 {
-	quotas_note(&l->now.quotas, pod_uid, n);
+	kept_note(&l->now.kept[kind], key, n);
 }
 
 void ledger_age(struct ledger *l, const char *container_id)

@@ -188,6 +188,36 @@ static void print_quota(const struct status_quota *q)
 		(void)printf("NOT IN FORCE: %s\n", q->problem);
 }
 
+static void print_quiet(const struct status_quiet *q)
+{
+	char irq[CPUSET_TEXT_MAX], frequency[CPUSET_TEXT_MAX];
+
+	if (!q)
+		return;
+	(void)cpuset_format(&q->irq_cpus, irq, sizeof irq);
+	(void)cpuset_format(&q->frequency_cpus, frequency, sizeof frequency);
+	(void)printf("quiet CPUs: no interrupts on %s", *irq ? irq : "none");
+	if (q->moved)
+		(void)printf(" (%llu kept off)", (unsigned long long)q->moved);
+	if (q->unmovable)
+		(void)printf("; the kernel lets %llu interrupts come there",
+			(unsigned long long)q->unmovable);
+	(void)printf("; frequency profiles on %s", *frequency ? frequency : "none");
+	if (q->clock_shared)
+		(void)printf(", of which %llu share a clock with others and keep it",
+			(unsigned long long)q->clock_shared);
+	if (q->rewritten)
+		(void)printf("; other programs have moved interrupts there %llu times",
+			(unsigned long long)q->rewritten);
+	(void)printf("%s\n", q->irqbalance ? "; irqbalance runs" : "");
+	if (q->interrupts_not)
+		(void)printf("NOT IN FORCE: interrupts: %s\n", q->interrupts_not);
+	if (q->frequencies_not)
+		(void)printf("NOT IN FORCE: frequencies: %s\n", q->frequencies_not);
+	if (q->problem)
+		(void)printf("NOT IN FORCE: %s\n", q->problem);
+}
+
 static void print_status_head(const struct status *st)
 {
 	const struct status_counters *c = &st->info.counters;
@@ -247,6 +277,7 @@ static void print_status_head(const struct status *st)
 	if (st->info.enforcement)
 		print_enforcement(st->info.enforcement);
 	print_quota(st->info.quota);
+	print_quiet(st->info.quiet);
 	(void)puts("");
 }
 

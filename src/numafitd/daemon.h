@@ -11,6 +11,7 @@
 
 struct pool_bounds;
 struct quotas;
+struct quiet;
 struct claims;
 struct self_files;
 
@@ -38,6 +39,7 @@ struct daemon {
 	struct pool_bounds
 		*pool;         /* likewise, where no part of the daemon chose how it is enforced */
 	struct quotas *quotas; /* likewise */
+	struct quiet *quiet;   /* likewise */
 	struct in_force_reads in_force;
 	struct sweep *sweep;            /* likewise */
 	struct cluster *cluster;        /* likewise */

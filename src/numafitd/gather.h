@@ -15,6 +15,12 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a);
 /* Its containers with their devices and advice, or pod->apart: why they are decided one by one.
  * What the kubelet gives to it is asked for. */
 void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
+/* What their authors wish for (codec/wishes.h), in mode manage: of each container of a pod whose
+ * containers are known; what is passed over is logged. After schedulers' advice, which comes before a
+ * wish for NUMA nodes. */
+void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a);
+/* The same for containers that run already: nothing is logged. */
+void gather_running(const struct daemon *d, struct request *containers, size_t nr, struct arena *a);
 /* Whether the devices of its claims are known, as gather_container() would find now. */
 enum claims_known gather_claims(struct daemon *d, const struct request *req);
 /* The same of a pod whose sandbox is being started, of which this is the first question or not; one

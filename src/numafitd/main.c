@@ -8,6 +8,7 @@
 #include "metrics.h"
 #include <daemon-files/options.h>
 #include "pool.h"
+#include "quiet.h"
 #include "quota.h"
 #include "services.h"
 #include "status.h"
@@ -132,6 +133,7 @@ static int start_parts_in_order(struct daemon *d, struct err *e)
 	if (!rc) {
 		pool_start(d);
 		quota_start(d, fault_root());
+		quiet_start(d, fault_root());
 	}
 	if (!rc)
 		rc = status_start(d, e);
@@ -210,6 +212,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 	metrics_stop(d);
 	reload_stop(d);
 	wiring_stop(d);
+	quiet_stop(d);
 	quota_stop(d);
 	pool_stop(d);
 	cluster_stop(d);

@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "health.h"
 #include "pool.h"
+#include "quiet.h"
 #include "quota.h"
 #include "services.h"
 #include "status.h"
@@ -70,6 +71,7 @@ static char *measure_daemon(const struct metrics_server *v, size_t *len)
 	};
 
 	m.counters.log_dropped = log_dropped();
+	m.has_quiet = quiet_status(d, &m.quiet);
 	m.has_config = reload_status(d, &m.config);
 	m.has_apiserver = cluster_status(d, &m.apiserver);
 	m.has_claims = claims_status(d, &m.claims);

@@ -53,9 +53,9 @@ static const struct ledger *ledger_of(const struct daemon *d)
 	return engine_ledger(d->engine);
 }
 
-static const struct lifted_quotas *lifted(const struct daemon *d)
+static const struct kept_list *lifted(const struct daemon *d)
 {
-	return &ledger_view(ledger_of(d))->quotas;
+	return &ledger_view(ledger_of(d))->kept[KEPT_QUOTAS];
 }
 
 static bool is_to_lift(const struct daemon *d)
@@ -94,10 +94,10 @@ static void on_touched(void *ctx)
 {
 	struct quota_watch *w = ctx;
 	struct quotas *q = w->d->quotas;
-	const struct lifted_quota *l = quotas_find(lifted(w->d), w->pod_uid);
+	const struct kept *l = kept_find(lifted(w->d), w->pod_uid);
 	struct cgroup_quota found;
 
-	if (!l || cgroup_read_quota(&q->cpu, l->cgroup, &found, NULL) || !found.limited)
+	if (!l || cgroup_read_quota(&q->cpu, l->place, &found, NULL) || !found.limited)
 		return;
 	if (w->mends++ < MENDS_MAX)
 		quota_note_pod(w->d, w->pod_uid);
@@ -153,16 +153,16 @@ static void note_failure(struct quotas *q, const char *pod_uid, const struct err
 
 static void forget(struct daemon *d, const char *pod_uid)
 {
-	const struct lifted_quota *l = quotas_find(lifted(d), pod_uid);
-	struct quota_note note = {.was = ""};
-	auto_free char *cgroup = l ? xstrdup(l->cgroup) : NULL;
+	const struct kept *l = kept_find(lifted(d), pod_uid);
+	struct kept_note note = {.was = ""};
+	auto_free char *cgroup = l ? xstrdup(l->place) : NULL;
 
 	unwatch(d->quotas, pod_uid);
 	note_success(d->quotas, pod_uid);
 	if (!l)
 		return;
-	note.cgroup = cgroup;
-	(void)engine_note_quota(d->engine, loop_wall_ms(), pod_uid, &note, NULL);
+	note.place = cgroup;
+	(void)engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUOTAS, pod_uid, &note, NULL);
 }
 
 /* The kernel's error where the cgroup is there no more, or is just going. */
@@ -194,18 +194,18 @@ static int write_none(const struct quotas *q, const char *cgroup, const struct c
 static int note_quota(
 	struct daemon *d, const char *pod_uid, const char *cgroup, const char *was, struct err *e)
 {
-	const struct lifted_quota *l = quotas_find(lifted(d), pod_uid);
-	const struct quota_note note = {cgroup, was};
+	const struct kept *l = kept_find(lifted(d), pod_uid);
+	const struct kept_note note = {cgroup, was};
 
-	if (l && text_equal(l->cgroup, cgroup) && text_equal(l->was, was))
+	if (l && text_equal(l->place, cgroup) && text_equal(l->was, was))
 		return 0;
-	return engine_note_quota(d->engine, loop_wall_ms(), pod_uid, &note, e);
+	return engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUOTAS, pod_uid, &note, e);
 }
 
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
 {
 	struct quotas *q = d->quotas;
-	bool again = quotas_find(lifted(d), pod_uid) && is_watched(q, pod_uid);
+	bool again = kept_find(lifted(d), pod_uid) && is_watched(q, pod_uid);
 	struct cgroup_quota found;
 	int rc = cgroup_read_quota(&q->cpu, cgroup, &found, e);
 
@@ -220,7 +220,7 @@ static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, s
 		q->rewritten += again;
 		log_lifted(pod_uid, cgroup, found.text, again);
 	}
-	if (quotas_find(lifted(d), pod_uid))
+	if (kept_find(lifted(d), pod_uid))
 		watch_pod(d, pod_uid, cgroup);
 	return 0;
 }
@@ -294,15 +294,15 @@ int64_t quota_of_update(const struct daemon *d, const struct update *u)
 	return is_newer || quota_us == CGROUP_NO_QUOTA ? 0 : (int64_t)quota_us;
 }
 
-static void give_back_to_pod(struct daemon *d, const struct lifted_quota *l)
+static void give_back_to_pod(struct daemon *d, const struct kept *l)
 {
-	auto_free char *uid = xstrdup(l->pod_uid);
+	auto_free char *uid = xstrdup(l->key);
 	struct cgroup_quota found;
 	struct err e;
-	int rc = cgroup_read_quota(&d->quotas->cpu, l->cgroup, &found, &e);
+	int rc = cgroup_read_quota(&d->quotas->cpu, l->place, &found, &e);
 
 	if (!rc && !found.limited)
-		rc = cgroup_write_quota(&d->quotas->cpu, l->cgroup, l->was, &e);
+		rc = cgroup_write_quota(&d->quotas->cpu, l->place, l->was, &e);
 	if (!rc || is_gone(rc))
 		forget(d, uid);
 	else
@@ -337,7 +337,7 @@ static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 
 static void see_to(struct daemon *d, const char *pod_uid)
 {
-	const struct lifted_quota *l = quotas_find(lifted(d), pod_uid);
+	const struct kept *l = kept_find(lifted(d), pod_uid);
 	struct err e;
 
 	if (l && !(is_to_lift(d) && ledger_pod_is_unlimited(ledger_of(d), pod_uid)))
@@ -392,7 +392,7 @@ void quota_note_all(struct daemon *d)
 		return;
 	}
 	for (size_t i = 0; i < lifted(d)->nr; i++)
-		quota_note_pod(d, lifted(d)->at[i].pod_uid);
+		quota_note_pod(d, lifted(d)->at[i].key);
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at_by_pod(l, i);
 
@@ -407,10 +407,10 @@ bool quota_look_at_next(struct daemon *d)
 
 	if (!q || !*q->cpu.root)
 		return false;
-	const struct lifted_quota *l = quotas_after(lifted(d), q->at ? q->at : "");
+	const struct kept *l = kept_after(lifted(d), q->at ? q->at : "");
 	free(q->at);
-	q->at = l ? xstrdup(l->pod_uid) : NULL;
-	if (l && !cgroup_is_there(&q->cpu, l->cgroup))
+	q->at = l ? xstrdup(l->key) : NULL;
+	if (l && !cgroup_is_there(&q->cpu, l->place))
 		forget(d, q->at);
 	else if (l)
 		see_to(d, q->at);
@@ -433,16 +433,16 @@ void quota_give_back(struct daemon *d)
 			(void)give_back_to_container(d, h, &e);
 	}
 	for (const char *uid = "";;) {
-		const struct lifted_quota *at = quotas_after(lifted(d), uid);
-		auto_free char *now = at ? xstrdup(at->pod_uid) : NULL;
+		const struct kept *at = kept_after(lifted(d), uid);
+		auto_free char *now = at ? xstrdup(at->key) : NULL;
 
 		if (!at)
 			break;
 		give_back_to_pod(d, at);
 		pods++;
-		const struct lifted_quota *failed = quotas_find(lifted(d), now);
+		const struct kept *failed = kept_find(lifted(d), now);
 		if (failed)
-			uid = failed->pod_uid;
+			uid = failed->key;
 	}
 	if (pods)
 		log_line(LOG_INFO, "quota-given-back",

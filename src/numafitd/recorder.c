@@ -3,6 +3,7 @@
 #include "decision_log.h"
 #include "gather.h"
 #include "pool.h"
+#include "quiet.h"
 #include "self.h"
 #include "services.h"
 
@@ -308,6 +309,7 @@ static void done(void *ctx, const struct record *r)
 	recorder_count_change(d);
 	log_record(d, r);
 	self_note_change(d);
+	quiet_note_record(d, r);
 	services_note_change(d);
 	cluster_note_change(d);
 }

@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "services.h"
 #include "pool.h"
+#include "quiet.h"
 #include "quota.h"
 #include "sweep.h"
 #include "updater.h"
@@ -99,6 +100,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 		d->settings = *before;
 	pool_follow_event(d);
 	quota_note_all(d);
+	quiet_note_all(d);
 	updater_note_change(d);
 	return rc;
 }

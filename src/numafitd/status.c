@@ -4,6 +4,7 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
+#include "quiet.h"
 #include "quota.h"
 #include "services.h"
 
@@ -72,10 +73,13 @@ char *status_document(const struct daemon *d)
 	struct status_claims claims;
 	const struct status_pool pool = pool_status(d);
 	const struct status_quota quota = quota_status(d);
+	struct status_quiet quiet;
 	struct snapshot snapshot;
 
 	info.enforcement = &pool;
 	info.quota = &quota;
+	if (quiet_status(d, &quiet))
+		info.quiet = &quiet;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
 	info.pod_facts = services_pod_facts(d);

@@ -4,6 +4,7 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
+#include "quiet.h"
 #include "quota.h"
 #include "services.h"
 #include "updater.h"
@@ -430,6 +431,7 @@ static enum step look_at_containers(struct daemon *d)
 static enum step end_round(struct daemon *d)
 {
 	forget_the_gone(d);
+	quiet_look_again(d);
 	updater_note_change(d);
 	return ROUND_ENDS;
 }

@@ -13,7 +13,6 @@
 #include "shadow.h"
 #include "sweep.h"
 #include "updater.h"
-#include "wishes.h"
 
 #include <codec/placement_json.h>
 #include <io/fault.h>
@@ -324,7 +323,7 @@ static void on_live(void *ctx, const struct request *asked)
 	}
 	bool has = read_placement(d, &req, &placed);
 	arena_init(&a, GATHER_BYTES);
-	wishes_of_running(d, &req, 1, &a);
+	gather_running(d, &req, 1, &a);
 	engine_live(d->engine, loop_wall_ms(), &req, has ? &placed : NULL);
 	arena_fini(&a);
 }
@@ -386,7 +385,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	struct sandboxes there = sandboxes_of(what);
 	if (what->nr)
 		memcpy(known, what->containers, what->nr * sizeof *known);
-	wishes_of_running(d, known, what->nr, reply->arena);
+	gather_running(d, known, what->nr, reply->arena);
 	const struct looks looks = in_force_look(d, known, placed, what->nr, reply->arena);
 	const struct inventory running = {
 		known, placed, what->nr, there.id, there.nr, there.pod_uid};

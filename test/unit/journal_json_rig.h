@@ -47,7 +47,7 @@ static const struct decision granted = {
 	.blocks = {{0, {2}, 1 << 20}},
 };
 static const struct record grant = {3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted,
-	NULL, NULL, 0, NULL, NULL, {{3}}, false};
+	NULL, NULL, 0, NULL, NULL, NULL, {{3}}, false};
 
 #define START "{\"seq\":1,\"time_ms\":1,\"cause\":\"stop\",\"container_id\":\"c1\",\"pool\":\"0\","
 static const struct {
@@ -62,6 +62,9 @@ static const struct {
 	{START "\"op\":\"quota\"}", -EINVAL, "op: \"quota\" has a quota"},
 	{START "\"op\":\"live\",\"quota\":{\"cgroup\":\"/p\",\"was\":\"\"}}", -EINVAL,
 		"op: \"live\" does not have a quota"},
+	{START "\"op\":\"quiet\"}", -EINVAL, "op: \"quiet\" has what was kept"},
+	{START "\"op\":\"live\",\"quiet\":{\"was\":\"0-3\"}}", -EINVAL,
+		"op: \"live\" does not have what was kept"},
 	{START "\"op\":\"grant\"}", -EINVAL, "\"grant\" has a request and a decision"},
 	{START "\"op\":\"release\",\"request\":{}}", -EINVAL, "request: container_name is missing"},
 	{"{\"seq\":\"18446744073709551616\"}", -ERANGE, "seq: "},

@@ -3,6 +3,7 @@
 
 #include <numafitd/daemon.h>
 #include <numafitd/pool.h>
+#include <numafitd/quiet.h>
 #include <numafitd/quota.h>
 #include <numafitd/sweep.h>
 #include <numafitd/updater.h>
@@ -35,6 +36,7 @@ struct box {
 	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
 	char cgroup[64];
 	int64_t quota; /* what the runtime has been given for it; 0: nothing */
+	const char *wishes_quiet; /* its pod's annotation numafit.io/quiet; NULL: none */
 };
 
 struct rig {
@@ -45,6 +47,7 @@ struct rig {
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
 	bool in_shadow;
+	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
 	bool keeps_quotas; /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups;   /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
@@ -261,6 +264,9 @@ static inline struct nri_container shown(
 	c.resources.memory_limit = 0;
 	c.cpus = c.mems = NULL;
 	c.nr_annotations = 0;
+	annotation[1] = (struct key_value){"numafit.io/quiet", b->wishes_quiet};
+	c.pod_annotations = &annotation[1];
+	c.nr_pod_annotations = b->wishes_quiet != NULL;
 	return c;
 }
 
@@ -420,6 +426,13 @@ static inline void start_daemon(struct rig *r)
 		pool_start(d);
 		quota_start(d, r->root);
 	}
+	if (r->profiles) {
+		assert_int_equal(settings_set(
+			&d->settings, "podWishes.allowed", "quiet", NULL), 0);
+		assert_int_equal(settings_set(
+			&d->settings, "frequencyProfiles", r->profiles, NULL), 0);
+		quiet_start(d, r->root);
+	}
 	wiring_start(d);
 	sweep_stop(d);
 	in_force_stop(d);
@@ -433,6 +446,7 @@ static inline void stop_daemon(struct rig *r)
 	wiring_stop(&r->d);
 	quota_stop(&r->d);
 	pool_stop(&r->d);
+	quiet_stop(&r->d);
 	loop_free(r->d.loop);
 	recorder_stop(&r->d);
 	r->runtime.stream = NULL;
@@ -478,6 +492,23 @@ static inline struct rig *rig_new_by(bool v2, const char *nri_version, bool by_c
 	read_machine(r, machine);
 	start_daemon(r);
 	return r;
+}
+
+static const char burstable[] = "sys/fs/cgroup/kubepods/burstable/cpuset.cpus";
+
+/* The kubelet's cgroups as the kernel has those that nobody has bounded. */
+static inline void put_unbounded(const struct rig *r)
+{
+	put(r, burstable, "\n");
+	for (unsigned i = 0; i < BOXES; i++) {
+		char name[PATH_BYTES / 2];
+
+		(void)snprintf(name, sizeof name, "sys/fs/cgroup/kubepods/podp%u/cpuset.cpus", i);
+		put(r, name, "\n");
+		(void)snprintf(name, sizeof name,
+			"sys/fs/cgroup/kubepods/burstable/podp%u/cpuset.cpus", i);
+		put(r, name, "\n");
+	}
 }
 
 static inline struct rig *rig_new(bool v2, const char *nri_version)

@@ -115,6 +115,10 @@ static void every_key_reaches_its_setting(void **state)
 			  "  names: ['*']\n"
 			  "  force: true\n"
 			  "  allowed: cpus=untouched,cores\n"
+			  "frequencyProfiles:\n"
+			  "- {name: fast, governor: performance, minMHz: 2400}\n"
+			  "- name: cool\n"
+			  "  maxIdleLatencyUs: 0\n"
 			  "burstable: one-node\nmemoryPolicyAcrossNodes: interleave\n"
 			  "containerEnvironment: true\n"
 			  "schedulerHint: {mode: require, repair: false, podPolicy: true,\n"
@@ -159,6 +163,7 @@ static void every_key_reaches_its_setting(void **state)
 		"ignore",
 		("names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
 		 "allowed=cpus=untouched,cores force=true"),
+		"name=fast governor=performance minMHz=2400; name=cool maxIdleLatencyUs=0",
 		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
 		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "kai", "true", "1s", "5m",
 		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",

@@ -86,7 +86,7 @@ static void strings_beyond_the_arena_are_refused(void **state)
 
 static void a_pods_quota_comes_back_as_it_was_written(void **state)
 {
-	const struct quota_note note = {"/kubepods/podu1", "400000 100000"};
+	const struct kept_note note = {"/kubepods/podu1", "400000 100000"};
 	struct record r = {.seq = 4, .op = RECORD_QUOTA, .cause = "quota", .container_id = "u1",
 		.quota = &note, .pool = {{3}}};
 	struct decoded_record back;
@@ -98,8 +98,27 @@ static void a_pods_quota_comes_back_as_it_was_written(void **state)
 	assert_int_equal(journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
 	assert_int_equal(back.record.op, RECORD_QUOTA);
 	assert_string_equal(back.record.container_id, "u1");
-	assert_string_equal(back.record.quota->cgroup, note.cgroup);
+	assert_string_equal(back.record.quota->place, note.place);
 	assert_string_equal(back.record.quota->was, note.was);
+	arena_fini(&a);
+}
+
+static void what_a_file_of_the_kernel_had_comes_back_as_it_was_written(void **state)
+{
+	const struct kept_note note = {NULL, "0-3,8"};
+	struct record r = {.seq = 4, .op = RECORD_QUIET, .cause = "quiet",
+		.container_id = "proc/irq/5/smp_affinity_list", .quiet = &note, .pool = {{3}}};
+	struct decoded_record back;
+	struct arena a;
+	int len = journal_json_record(&r, &ids, line, sizeof line, NULL);
+
+	(void)state;
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
+	assert_int_equal(back.record.op, RECORD_QUIET);
+	assert_string_equal(back.record.container_id, r.container_id);
+	assert_null(back.record.quiet->place);
+	assert_string_equal(back.record.quiet->was, note.was);
 	arena_fini(&a);
 }
 
@@ -249,6 +268,7 @@ int main(void)
 		cmocka_unit_test(a_message_cut_within_a_character_can_be_read_back),
 		cmocka_unit_test(strings_beyond_the_arena_are_refused),
 		cmocka_unit_test(a_pods_quota_comes_back_as_it_was_written),
+		cmocka_unit_test(what_a_file_of_the_kernel_had_comes_back_as_it_was_written),
 		cmocka_unit_test(a_line_that_is_not_a_record_is_an_error_with_a_reason),
 		cmocka_unit_test(a_record_that_contradicts_itself_is_an_error_with_the_place),
 		cmocka_unit_test(an_old_line_with_its_verdict_only_in_the_message_sets_the_flags),

@@ -444,7 +444,8 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			parts[p].request.ask.whole_pod = whole && !p;
 		}
 		struct lease lease = any_lease();
-		const struct quota_note quota = {any_string(), any_string()};
+		const struct kept_note quota = {any_string(), any_string()};
+		const struct kept_note quiet = {NULL, any_string()};
 		if (decided) {
 			req.pod.nr_attached = below(POD_DEVICES_MAX + 1);
 			req.pod.attached = any_attached(req.pod.nr_attached);
@@ -453,7 +454,8 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			decided ? &req : NULL, decided ? &d : NULL, pod,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
 			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL,
-			op == RECORD_QUOTA ? &quota : NULL, any_cpus(), false};
+			op == RECORD_QUOTA ? &quota : NULL, op == RECORD_QUIET ? &quiet : NULL,
+			any_cpus(), false};
 		struct decoded_record back;
 		struct arena a;
 		struct err e;

@@ -71,7 +71,7 @@ static void what_is_set_is_printed_and_read_back(void **state)
 		"names=kube-system reserved=true",
 		"names=a,b-* cpus=shared spread=one-node; names=c cpus=untouched force=true",
 		("names=* cores=whole memory-policy=local rdt-class=gold blockio-class=slow "
-		 "allowed=cpus=untouched,cores"),
+		 "quiet=irq allowed=cpus=untouched,cores"),
 	};
 
 	(void)state;
@@ -104,9 +104,10 @@ static void the_longest_is_printed_whole(void **state)
 			{"wishes.memory-policy", "interleave"},
 			{"wishes.rdt-class", "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"},
 			{"wishes.blockio-class", "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"},
+			{"wishes.quiet", "irq,frequency=nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"},
 			{"allowed",
 				"cpus,cpus=shared,cpus=untouched,cores,isolated,numa-nodes,spread,memory-"
-				"policy,rdt-class,blockio-class"},
+				"policy,rdt-class,blockio-class,quiet"},
 			{"force", "true"},
 			{"reserved", "true"},
 		};
@@ -138,7 +139,8 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
 		{"namespaces.0.wishes.cpus", "untouched-unbounded", "is none of own"},
 		{"namespaces.0.wishes.numa-nodes", "0",
 			"\"numa-nodes\" is no wish: cpus, cores, isolated, spread, memory-policy, "
-			"rdt-class, blockio-class"},
+			"rdt-class, blockio-class, quiet"},
+		{"namespaces.0.wishes.quiet", "irq,", "\"irq,\" is none of irq, frequency=PROFILE"},
 		{"namespaces.0.wishes.rdt-class", "../x", "\"../x\" is no name of a class"},
 		{"namespaces.0.wishes", "shared", "a section has names (a list)"},
 		{"namespaces.0.allowed", "cpu", "\"cpu\" is none of cpus, cpus=shared"},

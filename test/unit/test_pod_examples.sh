@@ -15,18 +15,18 @@ awk -v dir="$dir" '
 	on && /^metadata:/ { print >file; print "  name: example" >file; next }
 	on { print >file }' "$page" >"$dir/files"
 
-allowed=podWishes.allowed=cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class
+allowed=podWishes.allowed=cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class,quiet
 example() { # FILE WHAT TEXT...: that is in the answer
 	file="$dir/$1.yaml" what=$2
 	shift 2
 	grep -q '^spec:' "$file" || printf 'spec:\n  containers:\n  - name: main\n    image: i\n    resources: {limits: {cpu: 2, memory: 1Gi}}\n' >>"$file"
 	run "$what" 0 "$bin/numafit" whatif --machine "$dir/m.machine" -f "$file" --set "$allowed" \
-		--set "namespaces=names=kubevirt allowed=cpus=untouched"
+		--set "namespaces=names=kubevirt allowed=cpus=untouched" --set "frequencyProfiles=name=fast minMHz=2400"
 	see "nothing is passed over" [ ! -s "$dir/err" ]
 	for text; do see "the answer has: $text" grep -qF -e "$text" "$dir/out"; done
 }
 
-see "there is an example for each wish" [ "$(wc -l <"$dir/files")" -eq 9 ]
+see "there is an example for each wish" [ "$(wc -l <"$dir/files")" -eq 10 ]
 example no-cpus-of-its-own "cpus: shared" 'cpus=shared' 'in the shared pool'
 example cpus-of-its-own-and-the-others-too "cpus: own+shared" 'beside the shared pool'
 example no-cpuset-at-all "cpus: untouched" 'cpus=untouched'
@@ -35,5 +35,6 @@ example cpus-that-the-kernel-leaves-alone "isolated: require" 'isolated=require'
 example certain-numa-nodes "numa-nodes" 'NUMA node 0'
 example one-numa-node-without-cpus-of-its-own "spread: one-node" 'spread=one-node' 'of these it has those on NUMA node'
 example a-memory-policy "memory-policy: interleave" 'memory-policy=interleave'
+example quiet-cpus "quiet: irq,frequency=fast" 'quiet=irq,frequency=fast'
 example cache-memory-bandwidth-and-disks "rdt-class, blockio-class" 'rdt-class=gold blockio-class=slow'
 finish

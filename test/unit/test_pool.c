@@ -9,24 +9,12 @@
 
 #include "sweep_rig.h"
 
-static const char burstable[] = "sys/fs/cgroup/kubepods/burstable/cpuset.cpus";
-
-/* As the kernel has a cgroup that nobody has bounded. */
 static struct rig *begin(void)
 {
 	struct rig *r = rig_new_by(true, "v0.12.5", true);
 
 	assert_int_equal(r->d.settings.pool_enforced, POOL_BY_CGROUPS);
-	put(r, burstable, "\n");
-	for (unsigned i = 0; i < BOXES; i++) {
-		char name[PATH_BYTES / 2];
-
-		(void)snprintf(name, sizeof name, "sys/fs/cgroup/kubepods/podp%u/cpuset.cpus", i);
-		put(r, name, "\n");
-		(void)snprintf(name, sizeof name,
-			"sys/fs/cgroup/kubepods/burstable/podp%u/cpuset.cpus", i);
-		put(r, name, "\n");
-	}
+	put_unbounded(r);
 	return r;
 }
 

@@ -38,9 +38,9 @@ static bool pod_has_its_quota(struct rig *r)
 	return text_equal(quota(r, of_pod), four_cpus);
 }
 
-static const struct lifted_quotas *noted(const struct rig *r)
+static const struct kept_list *noted(const struct rig *r)
 {
-	return &ledger_view(engine_ledger(r->d.engine))->quotas;
+	return &ledger_view(engine_ledger(r->d.engine))->kept[KEPT_QUOTAS];
 }
 
 /* What the kubelet has set of a pod of 4 CPUs, before its container is made. */

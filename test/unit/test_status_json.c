@@ -96,10 +96,12 @@ static const struct status_pool shared_pool = {
 	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
 static const struct status_quota cfs_quota = {
 	"lift", "/sys/fs/cgroup: Read-only file system", NULL, 5, 6};
+static const struct status_quiet quiet = {.irq_cpus = {{0xc}}, .moved = 7, .unmovable = 2,
+	.irqbalance = true, .frequencies_not = "/sys/devices/system/cpu: Read-only file system"};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
 	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
 	&claims, &shared_pool, &cfs_quota,
-	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
+	&quiet, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
 {
@@ -161,6 +163,9 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.enforcement->rewritten, 3);
 	assert_int_equal(st.info.enforcement->idle, 4);
 	assert_string_equal(st.info.quota->use, "lift");
+	assert_string_equal(st.info.quiet->frequencies_not, quiet.frequencies_not);
+	assert_true(cpuset_equal(&st.info.quiet->irq_cpus, &quiet.irq_cpus));
+	assert_int_equal(st.info.quiet->unmovable, 2);
 	assert_string_equal(st.info.quota->containers_alone, cfs_quota.containers_alone);
 	assert_null(st.info.quota->problem);
 	assert_int_equal(st.info.quota->pods, 5);

@@ -39,6 +39,9 @@ static void take(struct read *r, const char *allowed, const char *key, const cha
 
 	settings_init(&r->s);
 	assert_int_equal(settings_set(&r->s, "podWishes.allowed", allowed, NULL), 0);
+	assert_int_equal(settings_set(&r->s, "frequencyProfiles",
+				 "name=fast governor=performance; name=slow maxMHz=800", NULL),
+		0);
 	arena_init(&r->a, ARENA);
 	r->ask = (struct ask){.name = "web"};
 	wishes_take(&reader, &pod, &r->ask, &r->a, &r->ignored);
@@ -67,6 +70,9 @@ static void each_value_is_read(void **state)
 		{"memory-policy.numafit.io/web", "local", {.memory = WISH_MEMORY_LOCAL}},
 		{"numafit.io/rdt-class", "Gold_1", {.rdt_class = "Gold_1"}},
 		{"blockio-class.numafit.io/web", "slow.disk-2", {.blockio_class = "slow.disk-2"}},
+		{"numafit.io/quiet", "irq", {.quiet = "irq"}},
+		{"quiet.numafit.io/web", "frequency=fast", {.quiet = "frequency=fast"}},
+		{"numafit.io/quiet", "irq,frequency=fast", {.quiet = "irq,frequency=fast"}},
 		{"example.com/cpus", "shared", {0}},
 		{"numafit.io/cpus/web", "shared", {0}},
 	};
@@ -75,7 +81,8 @@ static void each_value_is_read(void **state)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		struct read r;
 
-		take(&r, "cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class",
+		take(&r, "cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class,"
+			"quiet",
 			table[i].key, table[i].value, NULL, NULL);
 		assert_memory_equal(&r.ask.wishes, &table[i].want, sizeof table[i].want);
 		assert_null(r.ask.odd_wish);
@@ -151,6 +158,15 @@ static void a_value_that_is_none_is_named_with_those_that_there_are(void **state
 		{"memory-policy", "numafit.io/memory-policy", "bind:0",
 			"annotation numafit.io/memory-policy: \"bind:0\" is none of bind, interleave, "
 			"preferred, local"},
+		{"quiet", "numafit.io/quiet", "frequency",
+			"annotation numafit.io/quiet: \"frequency\" is none of irq, frequency=PROFILE, "
+			"irq,frequency=PROFILE"},
+		{"quiet", "numafit.io/quiet", "frequency=fast,irq",
+			"annotation numafit.io/quiet: \"frequency=fast,irq\" is none of irq, "
+			"frequency=PROFILE, irq,frequency=PROFILE"},
+		{"quiet", "quiet.numafit.io/web", "irq,frequency=fastest",
+			"annotation quiet.numafit.io/web: \"irq,frequency=fastest\" is of a frequency "
+			"profile that there is not: frequencyProfiles has fast, slow"},
 		{"rdt-class", "numafit.io/rdt-class", "../gold",
 			"annotation numafit.io/rdt-class: \"../gold\" is no name of a class: up to 31 "
 			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
@@ -183,7 +199,7 @@ static void hostile_values_are_refused_and_nothing_else(void **state)
 	for (unsigned i = 0; i < TRIES; i++) {
 		static const char *const keys[] = {"numafit.io/cpus", "cores.numafit.io/web",
 			"numafit.io/numa-nodes", "numafit.io/spread", "numafit.io/rdt-class",
-			"numafit.io/memory-policy"};
+			"numafit.io/memory-policy", "numafit.io/quiet"};
 		const unsigned key = i % (sizeof keys / sizeof *keys);
 		const unsigned len = random_below(&random, i % 10 ? 40 : LONG);
 		struct read r;
@@ -191,7 +207,7 @@ static void hostile_values_are_refused_and_nothing_else(void **state)
 		for (unsigned k = 0; k < len; k++)
 			value[k] = (char)(1 + random_below(&random, 255));
 		value[len] = '\0';
-		take(&r, "cpus,cores,numa-nodes,spread,rdt-class,memory-policy", keys[key], value, NULL,
+		take(&r, "cpus,cores,numa-nodes,spread,rdt-class,memory-policy,quiet", keys[key], value, NULL,
 			NULL);
 		if ((key == 2 || wishes_is_class(value)) && !r.ask.odd_wish) { /* one by chance */
 			arena_fini(&r.a);

@@ -7,7 +7,7 @@
 
 #include <numafit/arena.h>
 #include <numafitd/daemon.h>
-#include <numafitd/wishes.h>
+#include <numafitd/gather.h>
 
 enum { ARENA = 1 << 16 };
 
@@ -25,7 +25,7 @@ static struct ask first_of_pod(const char *key, const char *value, struct pod po
 	pod.container = &container;
 	pod.nr = 1;
 	arena_init(&a, ARENA);
-	wishes_of_pod(&d, &pod, &a);
+	gather_wishes_of_pod(&d, &pod, &a);
 	is = pod.container[0];
 	arena_fini(&a);
 	return is;

@@ -1,0 +1,600 @@
+/* Interrupts and frequencies of CPUs whose containers wish for quiet: round after round all that is
+ * to be changed, or to come back, is looked at. */
+#include "quiet.h"
+#include "daemon.h"
+
+#include <host/cpufreq.h>
+#include <host/irq.h>
+#include <io/file.h>
+#include <io/log.h>
+#include <numafit/quiet.h>
+#include <numafit/text.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A round begins so long after the first event that makes it due; then it works in turns, between
+ * which the loop serves whoever waits. */
+enum { GATHER_MS = 20, TURN_NS = 1000 * 1000, PAUSE_MS = 1 };
+
+enum step {
+	LOOK_FOR_BALANCER,
+	LOOK_AT_DEFAULT,
+	LOOK_AT_INTERRUPTS,
+	LOOK_AT_GONE,
+	LOOK_AT_CPUS,
+	ROUND_ENDS
+};
+
+/* What one round finds. */
+struct quiet_figures {
+	unsigned moved, unmovable; /* interrupts */
+	unsigned moved_back;       /* by another program, since the round before */
+	bool irqs_failed;          /* one could not be set */
+	unsigned clock_shared;     /* CPUs whose clock is left as others have it */
+	struct err problem;        /* the first one; code 0: none */
+};
+
+struct quiet {
+	const char *root;
+	struct tunables tunables;
+	struct err irqs_why, cpus_why; /* why they cannot be written; code 0: they can */
+	struct loop_timer *turn;
+	bool turns, again;        /* a round is under way, and another one is due after it */
+	enum step step;
+	DIR *folder;              /* that the step reads */
+	unsigned cpu;             /* the next one */
+	struct quiet_plan plan;   /* of this round, or the last one */
+	struct cpuset irq_before; /* plan.irq of the round before */
+	bool has_looked;          /* there was one in this life */
+	bool irq_changed;         /* since then, or nobody knows, or one is to be tried again */
+	bool looked_for_balancer, has_balancer;
+	struct quiet_figures now, last;
+	uint64_t rewritten;
+	bool said_rewritten;
+};
+
+static const struct kept_list *kept(const struct daemon *d)
+{
+	return &ledger_view(engine_ledger(d->engine))->kept[KEPT_QUIET];
+}
+
+static bool is_at_work(const struct daemon *d)
+{
+	const struct quiet *q = d->quiet;
+
+	return kept(d)->nr || !cpuset_empty(&q->plan.irq) || !cpuset_empty(&q->plan.frequency);
+}
+
+static void note_problem(struct quiet *q, const struct err *e)
+{
+	if (!q->now.problem.code)
+		q->now.problem = *e;
+}
+
+/* The kernel's error where the file, or what it is of, is there no more. */
+static bool is_gone(int rc)
+{
+	return rc == -ENOENT || rc == -ENODEV;
+}
+
+static int keep(struct daemon *d, const char *file, const char *was, struct err *e)
+{
+	const struct kept *k = kept_find(kept(d), file);
+	const struct kept_note note = {NULL, was};
+
+	if (k ? text_equal(k->was, was) : !*was)
+		return 0;
+	return engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUIET, file, &note, e);
+}
+
+static void forget(struct daemon *d, const char *file)
+{
+	(void)keep(d, file, "", NULL); /* what cannot be recorded is given back once more */
+}
+
+/* Interrupts */
+
+/* One interrupt as this round has it. */
+struct look {
+	const char *file;
+	char text[IRQ_TEXT_MAX]; /* as found */
+	struct cpuset found, was, want;
+	bool kept;
+};
+
+/* Whether somebody has set it since we did: then that is what comes back. What is within the old
+ * affinity is taken for ours, or for a narrower choice of a balancer's. What was set while we were away
+ * cannot be told from what we had set ourselves. */
+static bool is_anothers(const struct quiet *q, const struct look *k, const struct cpuset *was,
+	const struct cpuset *online)
+{
+	const struct cpuset ours = quiet_affinity(was, &q->plan.irq, online),
+			    ours_before = quiet_affinity(was, &q->irq_before, online);
+
+	return q->has_looked && !cpuset_within(&k->found, was) && !cpuset_equal(&k->found, &ours) &&
+	       !cpuset_equal(&k->found, &ours_before);
+}
+
+static int read_interrupt(const struct daemon *d, struct look *k, struct err *e)
+{
+	const struct quiet *q = d->quiet;
+	const struct cpuset *online = &d->topo.cpus;
+	const struct kept *old = kept_find(kept(d), k->file);
+	struct cpuset was;
+	int rc = tunable_read(&q->tunables, k->file, k->text, sizeof k->text, e);
+
+	if (!rc)
+		rc = irq_parse(k->file, k->text, &k->found, e);
+	if (rc)
+		return rc;
+	k->was = k->found;
+	k->kept = old;
+	if (old && !irq_parse(k->file, old->was, &was, NULL) && !is_anothers(q, k, &was, online))
+		k->was = was;
+	k->want = quiet_affinity(&k->was, &q->plan.irq, online);
+	return 0;
+}
+
+/* A write of what is there changes nothing, and fails for an interrupt that the kernel manages, or
+ * that is one CPU's. */
+static bool can_move(const struct quiet *q, const struct look *k)
+{
+	return k->kept || tunable_write(&q->tunables, k->file, k->text, NULL) == 0;
+}
+
+static int move(struct daemon *d, const struct look *k, struct err *e)
+{
+	char was[IRQ_TEXT_MAX], want[IRQ_TEXT_MAX];
+	bool back = cpuset_equal(&k->want, &k->was);
+	int rc = back ? 0 : keep(d, k->file, irq_format(k->file, &k->was, was), e);
+
+	if (!rc)
+		rc = tunable_write(
+			&d->quiet->tunables, k->file, irq_format(k->file, &k->want, want), e);
+	if (rc)
+		return rc;
+	if (back)
+		forget(d, k->file);
+	else
+		d->quiet->now.moved++;
+	return 0;
+}
+
+static void look_at_interrupt(struct daemon *d, const char *file)
+{
+	struct quiet *q = d->quiet;
+	struct look k = {.file = file};
+	struct err e;
+	int rc = read_interrupt(d, &k, &e);
+	const bool hit = !rc && cpuset_intersects(&k.found, &q->plan.irq);
+
+	if (rc) {
+		if (is_gone(rc))
+			forget(d, file);
+		return;
+	}
+	if (cpuset_equal(&k.want, &k.found)) {
+		if (k.kept && cpuset_equal(&k.want, &k.was))
+			forget(d, file);
+		q->now.moved += k.kept && !hit && !cpuset_empty(&q->plan.irq);
+		q->now.unmovable += hit;
+		return;
+	}
+	if (!hit && !(k.kept && q->irq_changed)) { /* a narrower choice, which does as well */
+		q->now.moved += k.kept;
+		return;
+	}
+	q->now.moved_back += hit && k.kept && !q->irq_changed;
+	if (!can_move(q, &k)) {
+		q->now.unmovable++;
+	} else if (move(d, &k, &e)) {
+		q->now.irqs_failed = true;
+		note_problem(q, &e);
+	}
+}
+
+/* The next name in the folder; NULL: there is none any more, and it is closed. */
+static const char *next_name(struct quiet *q, const char *path)
+{
+	const struct dirent *entry;
+
+	if (!q->folder)
+		q->folder = opendir(path);
+	entry = q->folder ? readdir(q->folder) : NULL;
+	if (entry)
+		return entry->d_name;
+	if (q->folder)
+		(void)closedir(q->folder);
+	q->folder = NULL;
+	return NULL;
+}
+
+/* It moves interrupts by itself, and does not know of our containers. */
+static enum step look_for_balancer(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+	char path[PATH_MAX], name[sizeof "irqbalance\n"] = "";
+
+	if (q->looked_for_balancer || cpuset_empty(&q->plan.irq))
+		return LOOK_AT_DEFAULT;
+	(void)snprintf(path, sizeof path, "%s/proc", q->root);
+	const char *pid = next_name(q, path);
+	if (!pid) {
+		q->looked_for_balancer = true;
+		return LOOK_AT_DEFAULT;
+	}
+	(void)snprintf(path, sizeof path, "%s/proc/%s/comm", q->root, pid);
+	if (*pid < '0' || *pid > '9' || file_read_into(path, name, sizeof name, NULL) < 0 ||
+		!text_equal(name, "irqbalance\n"))
+		return LOOK_FOR_BALANCER;
+	q->has_balancer = true;
+	log_line(LOG_WARN, "irqbalance-runs",
+		"pid=%s text=\"it moves interrupts, too, and to CPUs of containers that wish for "
+		"none\" action=\"stop it, or have it leave CPUs alone that containers are given "
+		"(IRQBALANCE_BANNED_CPULIST)\"",
+		pid);
+	return LOOK_FOR_BALANCER;
+}
+
+static enum step look_at_default(struct daemon *d)
+{
+	if (d->quiet->irqs_why.code)
+		return LOOK_AT_CPUS;
+	look_at_interrupt(d, IRQ_DEFAULT);
+	return LOOK_AT_INTERRUPTS;
+}
+
+static enum step look_at_interrupts(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+	const char *name = next_name(q, q->tunables.irqs);
+	char file[TUNABLE_FILE_MAX];
+
+	if (!name)
+		return LOOK_AT_GONE;
+	if (irq_file(name, file))
+		look_at_interrupt(d, file);
+	return LOOK_AT_INTERRUPTS;
+}
+
+/* Interrupts whose devices are gone. */
+static enum step look_at_gone(struct daemon *d)
+{
+	const struct kept *k = kept_after(kept(d), TUNABLE_IRQS "/");
+	char text[IRQ_TEXT_MAX];
+
+	while (k && text_behind(k->key, TUNABLE_IRQS "/") &&
+		!is_gone(tunable_read(&d->quiet->tunables, k->key, text, sizeof text, NULL)))
+		k = kept_after(kept(d), k->key);
+	if (!k || !text_behind(k->key, TUNABLE_IRQS "/"))
+		return LOOK_AT_CPUS;
+	auto_free char *file = xstrdup(k->key);
+	forget(d, file);
+	return kept_find(kept(d), file) ? LOOK_AT_CPUS : LOOK_AT_GONE;
+}
+
+/* CPUs */
+
+/* Whether all CPUs that share that one's clock are to have the same profile. */
+static bool has_own_clock(const struct quiet *q, unsigned cpu)
+{
+	const struct cpuset together = cpufreq_together(&q->tunables, cpu);
+
+	cpuset_each (other, &together)
+		if (!cpuset_has(&q->plan.frequency, other) ||
+			q->plan.profile[other] != q->plan.profile[cpu])
+			return false;
+	return true;
+}
+
+/* What is to be written, and whether that ends it: what was there comes back. */
+struct cpu_write {
+	struct cpu_value *value;
+	bool back, done;
+};
+
+/* What of the CPU's values is otherwise than it is to be, recorded before any is changed: one may
+ * change another. Returns their number. */
+static unsigned plan_writes(struct daemon *d, struct cpu_value *values, unsigned nr,
+	struct cpu_write writes[CPU_VALUES_MAX])
+{
+	struct quiet *q = d->quiet;
+	unsigned nr_writes = 0;
+
+	for (unsigned i = 0; i < nr; i++) {
+		struct cpu_value *v = &values[i];
+		const struct kept *k = kept_find(kept(d), v->file);
+		const bool back = k && !*v->want;
+		char found[PROFILE_WORD_MAX];
+		struct err e;
+
+		if (back)
+			(void)text_copy(v->want, sizeof v->want, k->was);
+		if (!*v->want)
+			continue;
+		int rc = tunable_read(&q->tunables, v->file, found, sizeof found, &e);
+		if (!rc && !text_equal(found, v->want)) {
+			rc = k ? 0 : keep(d, v->file, found, &e);
+			writes[nr_writes] = (struct cpu_write){v, back, false};
+			nr_writes += !rc;
+		} else if (!rc && back) {
+			forget(d, v->file);
+		}
+		if (rc) /* of an offline CPU nothing is there */
+			note_problem(q, &e);
+	}
+	return nr_writes;
+}
+
+/* Twice: a lowest frequency above the old highest one may only be set after the new one. */
+static void write_values(struct daemon *d, struct cpu_write *writes, unsigned nr)
+{
+	enum { TRIES = 2 };
+	struct err e;
+
+	for (unsigned try = 1; try <= TRIES; try++)
+		for (unsigned i = 0; i < nr; i++) {
+			struct cpu_write *w = &writes[i];
+
+			if (w->done)
+				continue;
+			w->done = !tunable_write(
+				&d->quiet->tunables, w->value->file, w->value->want, &e);
+			if (w->done && w->back)
+				forget(d, w->value->file);
+			if (!w->done && try == TRIES)
+				note_problem(d->quiet, &e);
+		}
+}
+
+static void look_at_cpu(struct daemon *d, unsigned cpu)
+{
+	struct quiet *q = d->quiet;
+	const struct frequency_profile *p =
+		cpuset_has(&q->plan.frequency, cpu) ? &d->settings.profiles.at[q->plan.profile[cpu]]
+						    : NULL;
+	struct cpu_value values[CPU_VALUES_MAX];
+	struct cpu_write writes[CPU_VALUES_MAX];
+	const unsigned nr = cpufreq_values(&q->tunables, cpu, p, values);
+	const bool shared = p && !has_own_clock(q, cpu);
+
+	for (unsigned i = 0; i < nr && shared; i++)
+		if (values[i].of_clock)
+			*values[i].want = '\0';
+	q->now.clock_shared += shared;
+	write_values(d, writes, plan_writes(d, values, nr, writes));
+}
+
+static bool concerns(const struct daemon *d, unsigned cpu)
+{
+	char folder[TUNABLE_FILE_MAX];
+
+	cpufreq_folder(cpu, folder);
+	const struct kept *k = kept_after(kept(d), folder);
+	return cpuset_has(&d->quiet->plan.frequency, cpu) || (k && text_behind(k->key, folder));
+}
+
+static enum step look_at_cpus(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+
+	if (q->cpus_why.code)
+		return ROUND_ENDS;
+	while (q->cpu < CPUSET_BITS && !concerns(d, q->cpu))
+		q->cpu++;
+	if (q->cpu == CPUSET_BITS)
+		return ROUND_ENDS;
+	/* of an offline CPU nothing is there: what it is to have, or had, waits for it */
+	if (cpuset_has(&d->topo.cpus, q->cpu))
+		look_at_cpu(d, q->cpu);
+	q->cpu++;
+	return LOOK_AT_CPUS;
+}
+
+/* Rounds */
+
+static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
+	[LOOK_FOR_BALANCER] = look_for_balancer,
+	[LOOK_AT_DEFAULT] = look_at_default,
+	[LOOK_AT_INTERRUPTS] = look_at_interrupts,
+	[LOOK_AT_GONE] = look_at_gone,
+	[LOOK_AT_CPUS] = look_at_cpus,
+};
+
+static void begin_round(struct daemon *d, const struct quiet_plan *plan)
+{
+	struct quiet *q = d->quiet;
+
+	q->irq_changed = q->irq_changed || !cpuset_equal(&q->plan.irq, &plan->irq);
+	q->plan = *plan;
+	q->now = (struct quiet_figures){0};
+	q->step = LOOK_FOR_BALANCER;
+	q->cpu = 0;
+	q->turns = true;
+}
+
+static void log_round(const struct quiet *q)
+{
+	char cpus[CPUSET_TEXT_MAX], why[2 * sizeof q->now.problem.text];
+
+	if (!cpuset_equal(&q->plan.irq, &q->irq_before) && !q->irqs_why.code)
+		log_line(LOG_INFO, "interrupts-moved", "quiet=\"%s\" moved=%u unmovable=%u",
+			cpuset_format(&q->plan.irq, cpus, sizeof cpus), q->now.moved,
+			q->now.unmovable);
+	if (q->now.moved_back && !q->said_rewritten)
+		log_line(LOG_WARN, "interrupts-moved-back",
+			"interrupts=%u quiet=\"%s\" text=\"another program, such as irqbalance, had "
+			"moved them to quiet CPUs; they are kept off again\" action=\"have it leave "
+			"CPUs alone that containers are given (IRQBALANCE_BANNED_CPULIST)\"",
+			q->now.moved_back, cpuset_format(&q->plan.irq, cpus, sizeof cpus));
+	if (q->now.problem.code && !q->last.problem.code)
+		log_line(LOG_ERROR, "quiet-not-in-force",
+			"error=%s text=\"containers are less quiet than they wish\" action=\"compare "
+			"frequencyProfiles with what /sys/devices/system/cpu/cpu*/cpufreq offers\"",
+			log_text(why, sizeof why, q->now.problem.text));
+	if (!q->now.problem.code && q->last.problem.code)
+		log_line(LOG_INFO, "quiet-in-force-again", "cpus=\"%s\"",
+			cpuset_format(&q->plan.frequency, cpus, sizeof cpus));
+}
+
+static void end_round(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+
+	log_round(q);
+	q->said_rewritten = q->said_rewritten || q->now.moved_back;
+	q->irq_before = q->plan.irq;
+	q->has_looked = true;
+	q->irq_changed = q->now.irqs_failed;
+	q->rewritten += q->now.moved_back;
+	q->last = q->now;
+	q->turns = false;
+	if (q->again)
+		loop_timer_set(q->turn, GATHER_MS);
+}
+
+static void quiet_turn(void *ctx)
+{
+	struct daemon *d = ctx;
+	struct quiet *q = d->quiet;
+	const uint64_t until = loop_monotonic_ns() + TURN_NS;
+
+	if (!q->turns) {
+		struct quiet_plan plan;
+
+		q->again = false;
+		quiet_plan_make(engine_ledger(d->engine), &d->settings, &plan);
+		begin_round(d, &plan);
+		if (!is_at_work(d))
+			q->step = ROUND_ENDS;
+	}
+	while (q->step != ROUND_ENDS && loop_monotonic_ns() < until &&
+		nri_conn_is_idle(d->runtime.conn))
+		q->step = steps[q->step](d);
+	if (q->step != ROUND_ENDS)
+		loop_timer_set(q->turn, PAUSE_MS);
+	else
+		end_round(d);
+}
+
+void quiet_note_all(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+
+	if (!q || d->settings.mode != MODE_MANAGE)
+		return;
+	if (!q->turns && !q->again)
+		loop_timer_set(q->turn, GATHER_MS);
+	q->again = true;
+}
+
+void quiet_look_again(struct daemon *d)
+{
+	if (d->quiet && is_at_work(d))
+		quiet_note_all(d);
+}
+
+void quiet_note_record(struct daemon *d, const struct record *r)
+{
+	if (!d->quiet || r->quiet || r->quota)
+		return;
+	if (is_at_work(d) || (r->request && *r->request->ask.wishes.quiet))
+		quiet_note_all(d);
+}
+
+void quiet_give_back(struct daemon *d)
+{
+	const struct quiet_plan nothing = {0};
+	struct quiet *q = d->quiet;
+	size_t nr = q ? kept(d)->nr : 0;
+
+	if (nr) {
+		q->irq_changed = true;
+		begin_round(d, &nothing);
+		while (q->step != ROUND_ENDS)
+			q->step = steps[q->step](d);
+		end_round(d);
+		log_line(LOG_INFO, "quiet-given-back", "files=%zu left=%zu", nr, kept(d)->nr);
+	}
+}
+
+/* Start and status */
+
+static bool may_be_wished(const struct settings *s)
+{
+	bool may = s->wishes_allowed & WISHES_QUIET;
+
+	for (unsigned i = 0; i < s->namespaces.nr; i++)
+		may = may || s->namespaces.at[i].allowed & WISHES_QUIET ||
+		      *s->namespaces.at[i].wishes.quiet;
+	return may;
+}
+
+static void log_why_not(const char *what, const struct err *e)
+{
+	char why[2 * sizeof e->text];
+
+	if (e->code)
+		log_line(LOG_WARN, "quiet-not-in-force",
+			"of=%s error=%s text=\"pods may wish for it, and do not get it\" "
+			"action=\"let numafitd write there (deploy/components/quiet), or take quiet out "
+			"of podWishes.allowed\"",
+			what, log_text(why, sizeof why, e->text));
+}
+
+void quiet_start(struct daemon *d, const char *root)
+{
+	if ((d->settings.mode != MODE_MANAGE && d->settings.mode != MODE_RELEASE) ||
+		!d->topo.this_machine)
+		return;
+	struct quiet *q = xcalloc(1, sizeof *q);
+
+	d->quiet = q;
+	q->root = text_equal(root, "/") ? "" : root;
+	tunables_find(root, &q->tunables, &q->irqs_why, &q->cpus_why);
+	q->turn = loop_timer_new(d->loop, quiet_turn, d);
+	q->irq_changed = true; /* another life may have left anything */
+	if (may_be_wished(&d->settings)) {
+		log_why_not("interrupts", &q->irqs_why);
+		log_why_not("frequencies", &q->cpus_why);
+	}
+	quiet_note_all(d);
+}
+
+void quiet_stop(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+
+	if (!q)
+		return;
+	loop_timer_close(q->turn);
+	if (q->folder)
+		(void)closedir(q->folder);
+	free(q);
+	d->quiet = NULL;
+}
+
+bool quiet_status(const struct daemon *d, struct status_quiet *out)
+{
+	const struct quiet *q = d->quiet;
+
+	if (!q || (!is_at_work(d) && !may_be_wished(&d->settings)))
+		return false;
+	*out = (struct status_quiet){
+		.irq_cpus = q->plan.irq,
+		.frequency_cpus = q->plan.frequency,
+		.moved = q->last.moved,
+		.unmovable = q->last.unmovable,
+		.clock_shared = q->last.clock_shared,
+		.rewritten = q->rewritten,
+		.irqbalance = q->has_balancer,
+		.interrupts_not = q->irqs_why.code ? q->irqs_why.text : NULL,
+		.frequencies_not = q->cpus_why.code ? q->cpus_why.text : NULL,
+		.problem = q->last.problem.code ? q->last.problem.text : NULL,
+	};
+	return true;
+}
