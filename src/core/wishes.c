@@ -75,15 +75,17 @@ const char *wishes_quiet_profile(const struct wishes *w)
 	return frequency ? frequency + strlen(FREQUENCY) : "";
 }
 
-#define MEMBER(member) .at = offsetof(struct wishes, member), .size = sizeof((struct wishes *)NULL)->member
 #define WORDS(row, which, member, of, count)                                                       \
 	{                                                                                          \
-		.name = (row), .bit = (which), .type = WISH_OF_WORDS, MEMBER(member), .words = (of), \
-		.nr = (count)                                                                      \
+		.name = (row), .bit = (which), .type = WISH_OF_WORDS,                           \
+		.at = offsetof(struct wishes, member),                                             \
+		.size = sizeof((struct wishes *)NULL)->member, .words = (of), .nr = (count)        \
 	}
 #define TEXT(row, which, member, fits, odd)                                                        \
 	{                                                                                          \
-		.name = (row), .bit = (which), .type = WISH_OF_TEXT, MEMBER(member),               \
+		.name = (row), .bit = (which), .type = WISH_OF_TEXT,                            \
+		.at = offsetof(struct wishes, member),                                             \
+		.size = sizeof((struct wishes *)NULL)->member,                                     \
 		.is_value = (fits), .form = (odd)                                                  \
 	}
 static const char no_class[] = /* WISH_CLASS_MAX */

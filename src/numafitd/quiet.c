@@ -200,17 +200,15 @@ static void look_at_interrupt(struct daemon *d, const char *file)
 /* The next name in the folder; NULL: there is none any more, and it is closed. */
 static const char *next_name(struct quiet *q, const char *path)
 {
-	const struct dirent *entry;
+	DIR *folder = q->folder ? q->folder : opendir(path);
+	const struct dirent *entry = folder ? readdir(folder) : NULL;
 
-	if (!q->folder)
-		q->folder = opendir(path);
-	entry = q->folder ? readdir(q->folder) : NULL;
-	if (entry)
-		return entry->d_name;
-	if (q->folder)
-		(void)closedir(q->folder);
-	q->folder = NULL;
-	return NULL;
+	if (folder && !entry) {
+		(void)closedir(folder);
+		folder = NULL;
+	}
+	q->folder = folder;
+	return entry ? entry->d_name : NULL;
 }
 
 /* It moves interrupts by itself, and does not know of our containers. */
