@@ -12,9 +12,10 @@
 
 enum { WHOLE_PATH_MAX = TUNABLE_PATH_MAX + TUNABLE_FILE_MAX };
 
-/* The first of the folders that is there and can be written, else the first one that is there. */
-static void find_folder(const char *root, const char *const folders[2], char path[TUNABLE_PATH_MAX],
-	struct err *why)
+/* The first of the folders that is there and has something in it that can be written, else the last one
+ * that is there. The kernel lets nobody write into /proc/irq itself. */
+static void find_folder(const char *root, const char *const folders[2], const char *within,
+	char path[TUNABLE_PATH_MAX], struct err *why)
 {
 	const char *slash = text_equal(root, "/") ? "" : "/";
 
@@ -22,16 +23,17 @@ static void find_folder(const char *root, const char *const folders[2], char pat
 	*why = (struct err){0};
 	(void)err_set(why, ENOENT, "%s%s%s: there is none", root, slash, folders[1]);
 	for (unsigned i = 0; i < 2 && why->code; i++) {
-		char at[TUNABLE_PATH_MAX];
+		char at[TUNABLE_PATH_MAX], inner[WHOLE_PATH_MAX];
 
 		if (snprintf(at, sizeof at, "%s%s%s", root, slash, folders[i]) >= (int)sizeof at ||
 			access(at, F_OK) < 0)
 			continue;
 		(void)text_copy(path, TUNABLE_PATH_MAX, at);
-		if (access(at, W_OK) == 0)
+		(void)snprintf(inner, sizeof inner, "%s%s", at, within);
+		if (access(inner, W_OK) == 0)
 			*why = (struct err){0};
 		else
-			(void)err_set(why, errno, "%s: %s", at, strerror(errno));
+			(void)err_set(why, errno, "%s: %s", inner, strerror(errno));
 	}
 }
 
@@ -41,8 +43,8 @@ void tunables_find(
 	static const char *const irqs[] = {"host/" TUNABLE_IRQS, TUNABLE_IRQS},
 				 *const cpus[] = {"host/" TUNABLE_CPUS, TUNABLE_CPUS};
 
-	find_folder(root, irqs, out->irqs, irqs_why);
-	find_folder(root, cpus, out->cpus, cpus_why);
+	find_folder(root, irqs, "/default_smp_affinity", out->irqs, irqs_why);
+	find_folder(root, cpus, "", out->cpus, cpus_why);
 }
 
 static int path_of(

@@ -170,6 +170,7 @@ static void files_are_found_where_a_container_has_them(void **state)
 	assert_int_equal(tunable_read(&t, LIST, text, sizeof text, &e), 0);
 	assert_string_equal(text, "0-7");
 	put("host/proc/irq/5/smp_affinity_list", "0-3\n");
+	put("host/proc/irq/default_smp_affinity", "ff\n");
 	tunables_find(root, &t, &irqs, &of_cpus);
 	assert_int_equal(tunable_read(&t, LIST, text, sizeof text, &e), 0);
 	assert_string_equal(text, "0-3");
