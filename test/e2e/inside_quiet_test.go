@@ -87,6 +87,23 @@ func (n *node) movable() map[string]string {
 	return all
 }
 
+// awaitKeptOff waits until no interrupt that can be moved may come to a CPU of the container's.
+func (n *node) awaitKeptOff(h held) {
+	n.Helper()
+	cpu := sortedKeys(n.set(h.CPUs))[0]
+	n.awaitOrder("interrupts to keep off CPU "+h.CPUs, func() string {
+		for file, list := range n.movable() {
+			if n.set(list)[cpu] {
+				return file + " has " + list
+			}
+		}
+		if value, err := strconv.ParseUint(n.read(interrupts+"/default_smp_affinity"), 16, 64); err != nil || value&(1<<cpu) != 0 {
+			return "default_smp_affinity has " + n.read(interrupts+"/default_smp_affinity")
+		}
+		return ""
+	})
+}
+
 func TestInsideQuiet(t *testing.T) {
 	n := inside(t)
 	n.configure(quietSetting)
@@ -116,17 +133,7 @@ func TestInsideQuiet(t *testing.T) {
 	if quiet.CPUs != strconv.Itoa(cpu) {
 		t.Fatalf("it has CPU %s, the one before had %d", quiet.CPUs, cpu)
 	}
-	n.awaitOrder("interrupts to keep off CPU "+quiet.CPUs, func() string {
-		for file, list := range n.movable() {
-			if n.set(list)[cpu] {
-				return file + " has " + list
-			}
-		}
-		if value, err := strconv.ParseUint(n.read(interrupts+"/default_smp_affinity"), 16, 64); err != nil || value&(1<<cpu) != 0 {
-			return "default_smp_affinity has " + n.read(interrupts+"/default_smp_affinity")
-		}
-		return ""
-	})
+	n.awaitKeptOff(quiet)
 	n.talk(irq, cpu) // the kernel moves some interrupts when they come to the old CPU once more
 	if came := n.talk(irq, cpu); came != 0 {
 		t.Errorf("the console's interrupt came to quiet CPU %d %d times", cpu, came)

@@ -22,6 +22,7 @@ func TestInsideStaticPod(t *testing.T) {
 	n.run("ctr", "-n", "k8s.io", "images", "import", deployed+"/numafit.tar")
 	n.runStatic("early", guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
 	early := n.others(n.checkAll())
+	n.configure(quietSetting)
 	t.Cleanup(n.unitAgain)
 	n.rest("numafitd")
 	n.putManifest(daemonPod, n.staticDaemon())
@@ -30,6 +31,8 @@ func TestInsideStaticPod(t *testing.T) {
 	if now := n.others(n.checkAll()); now != early {
 		t.Errorf("with the unit:\n%s\nwith the pod:\n%s", early, now)
 	}
+	n.awaitKeptOff(n.putAnnotated("quiet", guaranteed, notes{"numafit.io/quiet": "irq"}, want{name: "main", milli: 1000, memory: 32 * mi}))
+	n.dropStatic("quiet")
 	own := n.runThree()
 	before := n.others(n.checkAll())
 	if n.exclusive(own, "two") != 2 || n.exclusive(own, "part") != 0 || len(n.status().Containers) != 6 {
@@ -61,6 +64,10 @@ func (n *node) staticDaemon() []byte {
 		{"configMap:\n      name: numafitd\n", "hostPath: {path: /etc/numafit, type: Directory}\n"},
 		{"imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"},
 		{"      readOnly: true\n      recursiveReadOnly: IfPossible\n", ""}, // components/own-cpus
+		{"    volumeMounts:\n", "    volumeMounts:\n    - {name: interrupts, mountPath: /host/proc/irq}\n" +
+			"    - {name: cpus, mountPath: /host/sys/devices/system/cpu}\n"}, // and quiet
+		{"  volumes:\n", "  volumes:\n  - {name: interrupts, hostPath: {path: /proc/irq}}\n" +
+			"  - {name: cpus, hostPath: {path: /sys/devices/system/cpu}}\n"},
 	} {
 		ok = ok && strings.Count(text, change[0]) == 1
 		text = strings.Replace(text, change[0], change[1], 1)
