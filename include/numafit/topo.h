@@ -50,6 +50,8 @@ struct topo {
 	struct topo_cpu cpu[CPUSET_BITS]; /* by CPU id; only those in cpus mean anything */
 	uint16_t part_size[TOPO_LEVELS][CPUSET_BITS]; /* CPUs of each part, by its number */
 	uint16_t smallest_part[TOPO_LEVELS];
+	uint16_t next_thread[CPUSET_BITS]; /* the CPU's next one of its core, from the lowest one on;
+					      CPUSET_BITS: it is the last one */
 };
 
 /* Building, in this order: nodes, then the rest in any order, then topo_seal(). All return 0 or

@@ -8,23 +8,20 @@
 #include <string.h>
 
 #define PREFIX "numafit.io/"
-enum { KEY_MAX = 256, SHOWN = 64, ODD_MAX = 384 };
+enum { SHOWN = 64, ODD_MAX = 384 };
 
 /* The pod's annotation about that for the container, or for all; NULL: there is none. */
 static const struct key_value *find_wish(
 	const struct pod *pod, const char *name, const char *container)
 {
 	const struct key_value *for_all = NULL;
-	char key[KEY_MAX];
-	struct text t;
 
-	text_init(&t, key, sizeof key);
-	text_add(&t, "%s." PREFIX "%s", name, container);
 	for (size_t i = 0; i < pod->nr_annotations; i++) {
 		const struct key_value *kv = &pod->annotations[i];
-		const char *of_all = text_behind(kv->key, PREFIX);
+		const char *of_all = text_behind(kv->key, PREFIX), *rest = text_behind(kv->key, name),
+			   *of_one = rest ? text_behind(rest, "." PREFIX) : NULL;
 
-		if (!t.cut && text_equal(kv->key, key))
+		if (of_one && text_equal(of_one, container))
 			return kv;
 		if (of_all && text_equal(of_all, name))
 			for_all = kv;

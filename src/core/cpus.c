@@ -88,13 +88,14 @@ int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned cou
 
 struct cpuset cpus_whole_cores(const struct topo *t, const struct cpuset *cpus)
 {
-	struct cpuset cores = {0}, whole = {0};
+	const struct cpuset there = cpuset_and(*cpus, &t->cpus);
+	struct cpuset whole = {0};
 
-	cpuset_each (cpu, cpus)
-		cpuset_add(&cores, t->cpu[cpu].core);
-	cpuset_each (cpu, &t->cpus)
-		if (cpuset_has(&cores, t->cpu[cpu].core))
-			cpuset_add(&whole, cpu);
+	cpuset_each (cpu, &there)
+		if (!cpuset_has(&whole, cpu))
+			for (unsigned thread = t->cpu[cpu].core; thread < CPUSET_BITS;
+				thread = t->next_thread[thread])
+				cpuset_add(&whole, thread);
 	return whole;
 }
 

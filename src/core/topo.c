@@ -141,7 +141,7 @@ static int seal_distances(struct topo *t, struct err *e)
  * getUniqueCoreID). */
 static int seal_cores(struct topo *t, struct err *e)
 {
-	uint16_t lowest[CPUSET_BITS];
+	uint16_t lowest[CPUSET_BITS], last[CPUSET_BITS];
 
 	memset(lowest, 0xff, sizeof lowest);
 	cpuset_each (cpu, &t->cpus) {
@@ -158,8 +158,15 @@ static int seal_cores(struct topo *t, struct err *e)
 				"sockets",
 				*first, cpu);
 	}
-	cpuset_each (cpu, &t->cpus)
-		t->cpu[cpu].core = lowest[t->cpu[cpu].core];
+	cpuset_each (cpu, &t->cpus) {
+		const uint16_t core = lowest[t->cpu[cpu].core];
+
+		if (core != cpu)
+			t->next_thread[last[core]] = (uint16_t)cpu;
+		t->next_thread[cpu] = CPUSET_BITS;
+		t->cpu[cpu].core = core;
+		last[core] = (uint16_t)cpu;
+	}
 	return 0;
 }
 

@@ -90,7 +90,7 @@ func (a place) daemon(title, name string, settings ...string) *plugin {
 		run = filepath.Join(*dir, run)
 	}
 	p := &plugin{title: title, name: name, pins: true, journal: a.root + run, command: a.command(*numafitd)}
-	for _, s := range append(settings, "runDirectory="+run, "metrics.address=", "reservedSystemCPUs=0") {
+	for _, s := range append(settings, "runDirectory="+run, "metrics.address=", "reservedSystemCPUs=0", "podWishes.allowed="+wishes) {
 		p.command = append(p.command, "--set", s)
 	}
 	return p
@@ -170,15 +170,21 @@ func createShared(present int) {
 	}
 }
 
-// createExclusive lets the containers pile up, as on a node that fills.
-func createExclusive(present int) {
-	series := fmt.Sprint("exclusive-", present)
+// kind is what containers are created for a series.
+type kind struct {
+	name   string
+	create func(kind string, i int) (*nri.PodSandbox, *nri.Container)
+}
+
+// createExclusive lets the containers pile up, as on a node that fills: of several kinds in turns.
+func createExclusive(present int, kinds ...kind) {
 	used := map[*plugin][]float64{}
 	for i := range *nrOwn {
 		for _, p := range plugins {
-			pod, c := exclusive("own", i)
+			kind := kinds[i%len(kinds)]
+			pod, c := kind.create("own", i)
 			from := p.cpuTime()
-			cpus, _ := p.begin(series, pod, c)
+			cpus, _ := p.begin(fmt.Sprint(kind.name, "-", present), pod, c)
 			used[p] = append(used[p], p.cpuTime()-from)
 			p.take(c.Id, cpus)
 			p.addIdle(i, present)
@@ -186,10 +192,11 @@ func createExclusive(present int) {
 	}
 	for i := range *nrOwn {
 		for _, p := range plugins {
-			pod, c := exclusive("own", i)
+			kind := kinds[i%len(kinds)]
+			pod, c := kind.create("own", i)
 			from := p.cpuTime()
 			p.end(pod, c)
-			p.add("lifecycle-cpu-"+series, used[p][i]+p.cpuTime()-from)
+			p.add(fmt.Sprint("lifecycle-cpu-", kind.name, "-", present), used[p][i]+p.cpuTime()-from)
 			delete(p.own, c.Id)
 			p.addIdle(i, present)
 		}
@@ -240,7 +247,8 @@ func main() {
 		present = append(present, n)
 		restart(n)
 		createShared(n)
-		createExclusive(n)
+		createExclusive(n, kind{"exclusive", exclusive})
+		createExclusive(n, kind{"wishes", wishing}, kind{"without-wishes", exclusive})
 		addMemory(fmt.Sprint("after-", n))
 		stopAll()
 	}

@@ -62,6 +62,18 @@ func exclusive(kind string, i int) (*nri.PodSandbox, *nri.Container) {
 		Quota: nri.Int64(exclusiveCPUs * 100000), Period: nri.UInt64(uint64(100000))}, &nri.LinuxMemory{Limit: nri.Int64(gi)})
 }
 
+const wishes = "cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class,quiet"
+
+// wishing is an exclusive one whose pod has all wishes that leave it CPUs of its own alone.
+func wishing(kind string, i int) (*nri.PodSandbox, *nri.Container) {
+	p, c := exclusive(kind, i)
+	for name, value := range map[string]string{"cpus": "own", "cores": "whole", "isolated": "prefer", "numa-nodes": "0-3",
+		"memory-policy": "bind", "rdt-class": "gold", "blockio-class": "slow", "quiet": "irq"} {
+		p.Annotations["numafit.io/"+name] = value
+	}
+	return p, c
+}
+
 // sharedContainers are those that run already, where they were put.
 func sharedContainers(n int, given map[string]*nri.LinuxCPU) (pods []*nri.PodSandbox, containers []*nri.Container) {
 	for i := range n {

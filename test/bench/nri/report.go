@@ -159,7 +159,7 @@ func report(present []int) {
 		fmt.Print(c.header())
 	}
 	fmt.Println()
-	for _, kind := range []string{"shared", "exclusive"} {
+	for _, kind := range []string{"shared", "exclusive", "wishes", "without-wishes"} {
 		for _, what := range []string{"create", "create-besides", "create-moving", "create-cpu", "lifecycle-cpu"} {
 			for _, n := range present {
 				series := fmt.Sprint(kind, "-", n)
@@ -173,7 +173,9 @@ func report(present []int) {
 				t.print(what+"-"+series, "ns", updates)
 			}
 		}
-		t.print("calls-"+kind, "calls", "")
+		if kind == "shared" || kind == "exclusive" {
+			t.print("calls-"+kind, "calls", "")
+		}
 	}
 	for _, n := range present {
 		t.print(fmt.Sprint("idle-cpus-", n), "cpus", "")
