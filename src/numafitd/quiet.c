@@ -46,6 +46,7 @@ struct quiet {
 	bool turns, again;        /* a round is under way, and another one is due after it */
 	enum step step;
 	DIR *folder;              /* that the step reads */
+	char *at;                 /* what it looked at last; NULL: nothing yet */
 	unsigned cpu;             /* the next one */
 	struct quiet_plan plan;   /* of this round, or the last one */
 	struct cpuset irq_before; /* plan.irq of the round before */
@@ -259,20 +260,20 @@ static enum step look_at_interrupts(struct daemon *d)
 	return LOOK_AT_INTERRUPTS;
 }
 
-/* Interrupts whose devices are gone. */
+/* Interrupts whose devices are gone, one after another. */
 static enum step look_at_gone(struct daemon *d)
 {
-	const struct kept *k = kept_after(kept(d), TUNABLE_IRQS "/");
+	struct quiet *q = d->quiet;
+	const struct kept *k = kept_after(kept(d), q->at ? q->at : TUNABLE_IRQS "/");
 	char text[IRQ_TEXT_MAX];
 
-	while (k && text_behind(k->key, TUNABLE_IRQS "/") &&
-		!is_gone(tunable_read(&d->quiet->tunables, k->key, text, sizeof text, NULL)))
-		k = kept_after(kept(d), k->key);
-	if (!k || !text_behind(k->key, TUNABLE_IRQS "/"))
+	free(q->at);
+	q->at = k && text_behind(k->key, TUNABLE_IRQS "/") ? xstrdup(k->key) : NULL;
+	if (!q->at)
 		return LOOK_AT_CPUS;
-	auto_free char *file = xstrdup(k->key);
-	forget(d, file);
-	return kept_find(kept(d), file) ? LOOK_AT_CPUS : LOOK_AT_GONE;
+	if (is_gone(tunable_read(&q->tunables, q->at, text, sizeof text, NULL)))
+		forget(d, q->at);
+	return LOOK_AT_GONE;
 }
 
 /* CPUs */
@@ -403,10 +404,21 @@ static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 	[LOOK_AT_CPUS] = look_at_cpus,
 };
 
+static void close_all(struct quiet *q)
+{
+	if (q->folder)
+		(void)closedir(q->folder);
+	q->folder = NULL;
+	free(q->at);
+	q->at = NULL;
+}
+
+/* Also amid another one. */
 static void begin_round(struct daemon *d, const struct quiet_plan *plan)
 {
 	struct quiet *q = d->quiet;
 
+	close_all(q);
 	q->irq_changed = q->irq_changed || !cpuset_equal(&q->plan.irq, &plan->irq);
 	q->plan = *plan;
 	q->now = (struct quiet_figures){0};
@@ -570,8 +582,7 @@ void quiet_stop(struct daemon *d)
 	if (!q)
 		return;
 	loop_timer_close(q->turn);
-	if (q->folder)
-		(void)closedir(q->folder);
+	close_all(q);
 	free(q);
 	d->quiet = NULL;
 }
