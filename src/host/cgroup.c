@@ -1,7 +1,6 @@
 #include <host/cgroup.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <io/fault.h>
 #include <io/file.h>
 #include <numafit/mem.h>
@@ -212,14 +211,9 @@ int cgroup_write(const struct cgroup_tree *t, const char *directory, const char 
 	if (rc)
 		return rc;
 	fault_point(FAULT_TO_WRITE_CGROUP);
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	ssize_t n = write(fd, text, strlen(text));
-	int error = n < 0 ? errno : 0;
-	(void)close(fd);
+	rc = file_set(path, text, e);
 	fault_point(FAULT_CGROUP_WRITTEN);
-	return error ? err_set(e, error, "%s: \"%s\": %s", path, text, strerror(error)) : 0;
+	return rc;
 }
 
 /* Files (Documentation/admin-guide/cgroup-v1/cpusets.rst, cgroup-v2.rst) */

@@ -5,7 +5,6 @@
 #include <numafit/text.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,12 +84,7 @@ int tunable_write(const struct tunables *t, const char *file, const char *text, 
 	if (rc)
 		return rc;
 	fault_point(FAULT_TO_WRITE_TUNABLE);
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	ssize_t n = write(fd, text, strlen(text));
-	int error = n < 0 ? errno : 0;
-	(void)close(fd);
+	rc = file_set(path, text, e);
 	fault_point(FAULT_TUNABLE_WRITTEN);
-	return error ? err_set(e, error, "%s: \"%s\": %s", path, text, strerror(error)) : 0;
+	return rc;
 }

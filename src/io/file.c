@@ -86,3 +86,15 @@ int file_read_into(const char *path, char *buf, size_t cap, struct err *e)
 	buf[len] = '\0';
 	return (int)len;
 }
+
+int file_set(const char *path, const char *text, struct err *e)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	ssize_t n = write(fd, text, strlen(text));
+	int error = n < 0 ? errno : 0;
+	(void)close(fd);
+	return error ? err_set(e, error, "%s: \"%s\": %s", path, text, strerror(error)) : 0;
+}

@@ -20,4 +20,8 @@ int file_read_waiting(const char *path, size_t max, char **text, size_t *len, st
  * number; else buf holds nothing. */
 int file_read_into(const char *path, char *buf, size_t cap, struct err *e);
 
+/* Set a file that is there, the kernel's or one like it, to the text by one write(2). 0, or -errno with
+ * text: open(2)'s and write(2)'s. */
+int file_set(const char *path, const char *text, struct err *e);
+
 #endif

@@ -88,6 +88,22 @@ static inline void put(const struct rig *r, const char *name, const char *conten
 	assert_int_equal(fclose(f), 0);
 }
 
+/* The file's first line, until the next call. */
+static inline const char *content(const struct rig *r, const char *name)
+{
+	static char text[LIST_BYTES];
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	*text = '\0';
+	(void)!fgets(text, sizeof text, f);
+	(void)fclose(f);
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
 static inline void put_cgroup(
 	const struct rig *r, const struct box *b, const char *file, const char *content)
 {

@@ -78,21 +78,6 @@ static struct rig *begin(void)
 	return r;
 }
 
-static const char *content(const struct rig *r, const char *name)
-{
-	static char text[LIST_BYTES];
-	char path[PATH_BYTES];
-
-	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	*text = '\0';
-	(void)!fgets(text, sizeof text, f);
-	(void)fclose(f);
-	text[strcspn(text, "\n")] = '\0';
-	return text;
-}
-
 static const char *irq(const struct rig *r, unsigned nr)
 {
 	char name[PATH_BYTES / 2];

@@ -15,16 +15,8 @@ static const char four_cpus[] = "400000 100000", lifted[] = "max";
 
 static const char *quota(const struct rig *r, const char *name)
 {
-	static char text[LIST_BYTES];
-	char path[PATH_BYTES];
+	const char *text = content(r, name);
 
-	(void)snprintf(path, sizeof path, "%s/%s", r->root, name);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	*text = '\0';
-	(void)!fgets(text, sizeof text, f);
-	(void)fclose(f);
-	text[strcspn(text, "\n")] = '\0';
 	return strncmp(text, lifted, strlen(lifted)) == 0 ? lifted : text;
 }
 
