@@ -50,7 +50,7 @@ static const char *odd_value(const struct wish_row *row, const struct key_value 
 	text_init(&t, said, sizeof said);
 	text_add(&t, "annotation %.*s: \"%.*s\" ", 2 * SHOWN, kv->key, SHOWN, kv->value);
 	if (row->type == WISH_OF_TEXT)
-		text_add(&t, "is %s", why ? why : row->form);
+		text_add(&t, "%s%s", why ? "" : "is ", why ? why : row->form);
 	else if (row->type == WISH_OF_NODES)
 		text_add(&t, "is no list of NUMA nodes, such as 0 or 0-1: %s", why);
 	else
@@ -100,7 +100,7 @@ static void check_profile(const struct wishes_reader *r, const struct wishes *sa
 	text_init(&t, names, sizeof names);
 	for (unsigned i = 0; i < all->nr; i++)
 		text_add(&t, "%s%s", i ? ", " : "", all->at[i].name);
-	(void)err_set(why, EINVAL, "of a frequency profile that there is not: frequencyProfiles has %s",
+	(void)err_set(why, EINVAL, "names a profile that frequencyProfiles does not have; it has %s",
 		all->nr ? names : "none");
 }
 

@@ -165,8 +165,8 @@ static void a_value_that_is_none_is_named_with_those_that_there_are(void **state
 			"annotation numafit.io/quiet: \"frequency=fast,irq\" is none of irq, "
 			"frequency=PROFILE, irq,frequency=PROFILE"},
 		{"quiet", "quiet.numafit.io/web", "irq,frequency=fastest",
-			"annotation quiet.numafit.io/web: \"irq,frequency=fastest\" is of a frequency "
-			"profile that there is not: frequencyProfiles has fast, slow"},
+			"annotation quiet.numafit.io/web: \"irq,frequency=fastest\" names a profile "
+			"that frequencyProfiles does not have; it has fast, slow"},
 		{"rdt-class", "numafit.io/rdt-class", "../gold",
 			"annotation numafit.io/rdt-class: \"../gold\" is no name of a class: up to 31 "
 			"letters, digits, '.', '-' and '_', the first one a letter or a digit"},
