@@ -2,6 +2,7 @@
 
 #include <numafit/text.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,20 +76,24 @@ unsigned cpufreq_values(const struct tunables *t, unsigned cpu, const struct fre
 }
 
 /* CPUs by their numbers, with spaces between them. */
-struct cpuset cpufreq_together(const struct tunables *t, unsigned cpu)
+int cpufreq_together(const struct tunables *t, unsigned cpu, struct cpuset *out, struct err *e)
 {
-	char file[TUNABLE_FILE_MAX], list[CPUSET_TEXT_MAX], *save = NULL;
+	enum { LIST_MAX = CPUSET_BITS * sizeof "1023" };
+	char file[TUNABLE_FILE_MAX], list[LIST_MAX + 1], *save = NULL;
 	struct cpuset all = {0};
 
 	cpuset_add(&all, cpu);
 	(void)snprintf(file, sizeof file, TUNABLE_CPUS "/cpu%u/cpufreq/affected_cpus", cpu);
-	if (tunable_read(t, file, list, sizeof list, NULL) < 0)
-		return all;
-	for (char *word = strtok_r(list, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+	int rc = tunable_read(t, file, list, sizeof list, e);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	for (char *word = rc ? NULL : strtok_r(list, " ", &save); word;
+		word = strtok_r(NULL, " ", &save)) {
 		uint64_t other;
 
 		if (text_u64(word, strlen(word), CPUSET_BITS - 1, &other, NULL) == 0)
 			cpuset_add(&all, (unsigned)other);
 	}
-	return all;
+	*out = all;
+	return 0;
 }

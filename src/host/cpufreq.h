@@ -17,8 +17,10 @@ struct cpu_value {
  * (NULL: none) wants. Reads the latencies of the CPU's idle states. Returns their number. */
 unsigned cpufreq_values(const struct tunables *t, unsigned cpu, const struct frequency_profile *p,
 	struct cpu_value out[CPU_VALUES_MAX]);
-/* The CPUs that share a clock with that one, itself among them; alone where the kernel says nothing. */
-struct cpuset cpufreq_together(const struct tunables *t, unsigned cpu);
+/* The CPUs that share a clock with that one, itself among them, into *out; alone where the kernel says
+ * nothing of clocks. 0, or -errno with text when what it says cannot be read. */
+int cpufreq_together(
+	const struct tunables *t, unsigned cpu, struct cpuset *out, struct err *e);
 /* The folder of that CPU's files, with a slash at its end. */
 void cpufreq_folder(unsigned cpu, char folder[TUNABLE_FILE_MAX]);
 

@@ -214,7 +214,7 @@ static void print_quiet(const struct status_quiet *q)
 		(void)printf("NOT IN FORCE: interrupts: %s\n", q->interrupts_not);
 	if (q->frequencies_not)
 		(void)printf("NOT IN FORCE: frequencies: %s\n", q->frequencies_not);
-	if (q->problem)
+	if (q->problem && !q->interrupts_not && !q->frequencies_not)
 		(void)printf("NOT IN FORCE: %s\n", q->problem);
 }
 

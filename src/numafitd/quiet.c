@@ -18,7 +18,7 @@
 
 /* A round begins so long after the first event that makes it due; then it works in turns, between
  * which the loop serves whoever waits. */
-enum { GATHER_MS = 20, TURN_NS = 1000 * 1000, PAUSE_MS = 1 };
+enum { GATHER_MS = 20, TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000 };
 
 enum step {
 	LOOK_FOR_BALANCER,
@@ -33,7 +33,6 @@ enum step {
 struct quiet_figures {
 	unsigned moved, unmovable; /* interrupts */
 	unsigned moved_back;       /* by another program, since the round before */
-	bool irqs_failed;          /* one could not be set */
 	unsigned clock_shared;     /* CPUs whose clock is left as others have it */
 	struct err problem;        /* the first one; code 0: none */
 };
@@ -48,14 +47,16 @@ struct quiet {
 	DIR *folder;              /* that the step reads */
 	char *at;                 /* what it looked at last; NULL: nothing yet */
 	unsigned cpu;             /* the next one */
-	struct quiet_plan plan;   /* of this round, or the last one */
+	struct quiet_plan plan;   /* of this round, or the last one; its profiles: */
+	struct frequency_profiles profiles;
 	struct cpuset irq_before; /* plan.irq of the round before */
-	bool has_looked;          /* there was one in this life */
-	bool irq_changed;         /* since then, or nobody knows, or one is to be tried again */
+	bool irq_changed;         /* since then, or nobody knows */
+	struct kept_list wrote;   /* affinities that we wrote in this life: `was` is what */
 	bool looked_for_balancer, has_balancer;
 	struct quiet_figures now, last;
 	uint64_t rewritten;
-	bool said_rewritten;
+	size_t at_release; /* files that are to be given back */
+	bool said_rewritten, said_why;
 };
 
 static const struct kept_list *kept(const struct daemon *d)
@@ -92,8 +93,15 @@ static int keep(struct daemon *d, const char *file, const char *was, struct err 
 	return engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUIET, file, &note, e);
 }
 
+static void note_written(struct quiet *q, const char *file, const char *text)
+{
+	if (*text || kept_find(&q->wrote, file))
+		kept_note(&q->wrote, file, &(const struct kept_note){NULL, text});
+}
+
 static void forget(struct daemon *d, const char *file)
 {
+	note_written(d->quiet, file, "");
 	(void)keep(d, file, "", NULL); /* what cannot be recorded is given back once more */
 }
 
@@ -105,19 +113,15 @@ struct look {
 	char text[IRQ_TEXT_MAX]; /* as found */
 	struct cpuset found, was, want;
 	bool kept;
+	bool changed; /* it is not what we wrote */
 };
 
-/* Whether somebody has set it since we did: then that is what comes back. What is within the old
- * affinity is taken for ours, or for a narrower choice of a balancer's. What was set while we were away
- * cannot be told from what we had set ourselves. */
-static bool is_anothers(const struct quiet *q, const struct look *k, const struct cpuset *was,
-	const struct cpuset *online)
+/* What we wrote in this life; false: nothing. */
+static bool find_written(const struct quiet *q, const char *file, struct cpuset *out)
 {
-	const struct cpuset ours = quiet_affinity(was, &q->plan.irq, online),
-			    ours_before = quiet_affinity(was, &q->irq_before, online);
+	const struct kept *k = kept_find(&q->wrote, file);
 
-	return q->has_looked && !cpuset_within(&k->found, was) && !cpuset_equal(&k->found, &ours) &&
-	       !cpuset_equal(&k->found, &ours_before);
+	return k && !irq_parse(file, k->was, out, NULL);
 }
 
 static int read_interrupt(const struct daemon *d, struct look *k, struct err *e)
@@ -125,7 +129,7 @@ static int read_interrupt(const struct daemon *d, struct look *k, struct err *e)
 	const struct quiet *q = d->quiet;
 	const struct cpuset *online = &d->topo.cpus;
 	const struct kept *old = kept_find(kept(d), k->file);
-	struct cpuset was;
+	struct cpuset was, wrote;
 	int rc = tunable_read(&q->tunables, k->file, k->text, sizeof k->text, e);
 
 	if (!rc)
@@ -134,7 +138,12 @@ static int read_interrupt(const struct daemon *d, struct look *k, struct err *e)
 		return rc;
 	k->was = k->found;
 	k->kept = old;
-	if (old && !irq_parse(k->file, old->was, &was, NULL) && !is_anothers(q, k, &was, online))
+	k->changed = find_written(q, k->file, &wrote) && !cpuset_equal(&k->found, &wrote);
+	/* What another program has set since we did is what comes back; but for what is within the
+	 * old affinity, which may be a balancer's narrower choice. What was set while we were away
+	 * cannot be told from what we had set. */
+	if (old && !irq_parse(k->file, old->was, &was, NULL) &&
+		(!k->changed || cpuset_within(&k->found, &was)))
 		k->was = was;
 	k->want = quiet_affinity(&k->was, &q->plan.irq, online);
 	return 0;
@@ -161,8 +170,16 @@ static int move(struct daemon *d, const struct look *k, struct err *e)
 	if (back)
 		forget(d, k->file);
 	else
-		d->quiet->now.moved++;
+		note_written(d->quiet, k->file, want);
 	return 0;
+}
+
+static void count(struct quiet *q, const struct look *k, bool kept_off)
+{
+	if (text_equal(k->file, IRQ_DEFAULT)) /* it is none itself */
+		return;
+	q->now.moved += kept_off;
+	q->now.unmovable += !kept_off;
 }
 
 static void look_at_interrupt(struct daemon *d, const char *file)
@@ -172,29 +189,31 @@ static void look_at_interrupt(struct daemon *d, const char *file)
 	struct err e;
 	int rc = read_interrupt(d, &k, &e);
 	const bool hit = !rc && cpuset_intersects(&k.found, &q->plan.irq);
+	const bool ends = cpuset_equal(&k.want, &k.was);
 
-	if (rc) {
-		if (is_gone(rc))
-			forget(d, file);
-		return;
-	}
-	if (cpuset_equal(&k.want, &k.found)) {
-		if (k.kept && cpuset_equal(&k.want, &k.was))
-			forget(d, file);
-		q->now.moved += k.kept && !hit && !cpuset_empty(&q->plan.irq);
-		q->now.unmovable += hit;
-		return;
-	}
-	if (!hit && !(k.kept && q->irq_changed)) { /* a narrower choice, which does as well */
-		q->now.moved += k.kept;
-		return;
-	}
-	q->now.moved_back += hit && k.kept && !q->irq_changed;
-	if (!can_move(q, &k)) {
-		q->now.unmovable++;
-	} else if (move(d, &k, &e)) {
-		q->now.irqs_failed = true;
+	if (rc && is_gone(rc))
+		forget(d, file);
+	else if (rc)
 		note_problem(q, &e);
+	if (rc)
+		return;
+	q->now.moved_back += hit && k.kept && k.changed;
+	if (cpuset_equal(&k.want, &k.found)) {
+		if (k.kept && ends)
+			forget(d, file);
+		if (hit || (k.kept && !ends))
+			count(q, &k, !hit);
+	} else if (!hit && !(k.kept && (q->irq_changed || ends))) {
+		if (k.kept) /* a narrower choice, which does as well */
+			count(q, &k, true);
+	} else if (!can_move(q, &k)) {
+		count(q, &k, false);
+	} else {
+		rc = move(d, &k, &e);
+		if (rc)
+			note_problem(q, &e);
+		if (!ends)
+			count(q, &k, !rc);
 	}
 }
 
@@ -210,6 +229,16 @@ static const char *next_name(struct quiet *q, const char *path)
 	}
 	q->folder = folder;
 	return entry ? entry->d_name : NULL;
+}
+
+/* Whether there is something to do, or to undo, where nothing can be written. */
+static void note_why_not(struct daemon *d, const char *folder, const struct cpuset *wished,
+	const struct err *why)
+{
+	const struct kept *k = kept_after(kept(d), folder);
+
+	if (!cpuset_empty(wished) || (k && text_behind(k->key, folder)))
+		note_problem(d->quiet, why);
 }
 
 /* It moves interrupts by itself, and does not know of our containers. */
@@ -241,8 +270,12 @@ static enum step look_for_balancer(struct daemon *d)
 
 static enum step look_at_default(struct daemon *d)
 {
-	if (d->quiet->irqs_why.code)
+	struct quiet *q = d->quiet;
+
+	if (q->irqs_why.code) {
+		note_why_not(d, TUNABLE_IRQS "/", &q->plan.irq, &q->irqs_why);
 		return LOOK_AT_CPUS;
+	}
 	look_at_interrupt(d, IRQ_DEFAULT);
 	return LOOK_AT_INTERRUPTS;
 }
@@ -250,9 +283,16 @@ static enum step look_at_default(struct daemon *d)
 static enum step look_at_interrupts(struct daemon *d)
 {
 	struct quiet *q = d->quiet;
-	const char *name = next_name(q, q->tunables.irqs);
+	const char *name;
 	char file[TUNABLE_FILE_MAX];
+	struct err e;
 
+	errno = 0;
+	name = next_name(q, q->tunables.irqs);
+	if (!name && errno) {
+		(void)err_set(&e, errno, "%s: %s", q->tunables.irqs, strerror(errno));
+		note_problem(q, &e);
+	}
 	if (!name)
 		return LOOK_AT_GONE;
 	if (irq_file(name, file))
@@ -281,8 +321,10 @@ static enum step look_at_gone(struct daemon *d)
 /* Whether all CPUs that share that one's clock are to have the same profile. */
 static bool has_own_clock(const struct quiet *q, unsigned cpu)
 {
-	const struct cpuset together = cpufreq_together(&q->tunables, cpu);
+	struct cpuset together;
 
+	if (cpufreq_together(&q->tunables, cpu, &together, NULL))
+		return false; /* nobody knows */
 	cpuset_each (other, &together)
 		if (!cpuset_has(&q->plan.frequency, other) ||
 			q->plan.profile[other] != q->plan.profile[cpu])
@@ -298,7 +340,7 @@ struct cpu_write {
 
 /* What of the CPU's values is otherwise than it is to be, recorded before any is changed: one may
  * change another. Returns their number. */
-static unsigned plan_writes(struct daemon *d, struct cpu_value *values, unsigned nr,
+static unsigned plan_writes(struct daemon *d, bool online, struct cpu_value *values, unsigned nr,
 	struct cpu_write writes[CPU_VALUES_MAX])
 {
 	struct quiet *q = d->quiet;
@@ -323,14 +365,16 @@ static unsigned plan_writes(struct daemon *d, struct cpu_value *values, unsigned
 		} else if (!rc && back) {
 			forget(d, v->file);
 		}
-		if (rc) /* of an offline CPU nothing is there */
+		if (is_gone(rc) && back && online) /* with its driver, as it seems */
+			forget(d, v->file);
+		else if (rc && online)
 			note_problem(q, &e);
 	}
 	return nr_writes;
 }
 
 /* Twice: a lowest frequency above the old highest one may only be set after the new one. */
-static void write_values(struct daemon *d, struct cpu_write *writes, unsigned nr)
+static void write_values(struct daemon *d, bool online, struct cpu_write *writes, unsigned nr)
 {
 	enum { TRIES = 2 };
 	struct err e;
@@ -345,16 +389,19 @@ static void write_values(struct daemon *d, struct cpu_write *writes, unsigned nr
 				&d->quiet->tunables, w->value->file, w->value->want, &e);
 			if (w->done && w->back)
 				forget(d, w->value->file);
-			if (!w->done && try == TRIES)
+			if (!w->done && try == TRIES && online)
 				note_problem(d->quiet, &e);
 		}
 }
 
+/* An offline CPU has no profile: what it had comes back as far as the kernel takes it, which it does
+ * where another CPU has the same clock, and else when it is online again. */
 static void look_at_cpu(struct daemon *d, unsigned cpu)
 {
 	struct quiet *q = d->quiet;
-	const struct frequency_profile *p =
-		cpuset_has(&q->plan.frequency, cpu) ? &d->settings.profiles.at[q->plan.profile[cpu]]
+	const bool online = cpuset_has(&d->topo.cpus, cpu);
+	const struct frequency_profile *p = online && cpuset_has(&q->plan.frequency, cpu)
+						    ? &q->profiles.at[q->plan.profile[cpu]]
 						    : NULL;
 	struct cpu_value values[CPU_VALUES_MAX];
 	struct cpu_write writes[CPU_VALUES_MAX];
@@ -365,7 +412,7 @@ static void look_at_cpu(struct daemon *d, unsigned cpu)
 		if (values[i].of_clock)
 			*values[i].want = '\0';
 	q->now.clock_shared += shared;
-	write_values(d, writes, plan_writes(d, values, nr, writes));
+	write_values(d, online, writes, plan_writes(d, online, values, nr, writes));
 }
 
 static bool concerns(const struct daemon *d, unsigned cpu)
@@ -381,16 +428,15 @@ static enum step look_at_cpus(struct daemon *d)
 {
 	struct quiet *q = d->quiet;
 
-	if (q->cpus_why.code)
+	if (q->cpus_why.code) {
+		note_why_not(d, TUNABLE_CPUS "/", &q->plan.frequency, &q->cpus_why);
 		return ROUND_ENDS;
+	}
 	while (q->cpu < CPUSET_BITS && !concerns(d, q->cpu))
 		q->cpu++;
 	if (q->cpu == CPUSET_BITS)
 		return ROUND_ENDS;
-	/* of an offline CPU nothing is there: what it is to have, or had, waits for it */
-	if (cpuset_has(&d->topo.cpus, q->cpu))
-		look_at_cpu(d, q->cpu);
-	q->cpu++;
+	look_at_cpu(d, q->cpu++);
 	return LOOK_AT_CPUS;
 }
 
@@ -413,7 +459,6 @@ static void close_all(struct quiet *q)
 	q->at = NULL;
 }
 
-/* Also amid another one. */
 static void begin_round(struct daemon *d, const struct quiet_plan *plan)
 {
 	struct quiet *q = d->quiet;
@@ -421,6 +466,9 @@ static void begin_round(struct daemon *d, const struct quiet_plan *plan)
 	close_all(q);
 	q->irq_changed = q->irq_changed || !cpuset_equal(&q->plan.irq, &plan->irq);
 	q->plan = *plan;
+	q->profiles = d->settings.profiles;
+	if (q->irq_changed)
+		q->looked_for_balancer = q->has_balancer = false;
 	q->now = (struct quiet_figures){0};
 	q->step = LOOK_FOR_BALANCER;
 	q->cpu = 0;
@@ -443,12 +491,30 @@ static void log_round(const struct quiet *q)
 			q->now.moved_back, cpuset_format(&q->plan.irq, cpus, sizeof cpus));
 	if (q->now.problem.code && !q->last.problem.code)
 		log_line(LOG_ERROR, "quiet-not-in-force",
-			"error=%s text=\"containers are less quiet than they wish\" action=\"compare "
-			"frequencyProfiles with what /sys/devices/system/cpu/cpu*/cpufreq offers\"",
+			"error=%s text=\"an interrupt or a frequency could not be set, or given back; it "
+			"is tried again\" action=\"for a file of a CPU, compare frequencyProfiles with "
+			"what /sys/devices/system/cpu/cpu*/cpufreq offers\"",
 			log_text(why, sizeof why, q->now.problem.text));
 	if (!q->now.problem.code && q->last.problem.code)
 		log_line(LOG_INFO, "quiet-in-force-again", "cpus=\"%s\"",
 			cpuset_format(&q->plan.frequency, cpus, sizeof cpus));
+}
+
+/* Mode release: whether all has come back. */
+static void log_release(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+
+	if (kept(d)->nr)
+		log_line(LOG_ERROR, "quiet-not-given-back",
+			"files=%zu text=\"interrupts and frequencies that were changed are not yet as "
+			"before; it is tried again\" action=\"do not remove numafitd, nor its journal, "
+			"before event=quiet-given-back\"",
+			kept(d)->nr);
+	else if (q->at_release)
+		log_line(LOG_INFO, "quiet-given-back", "files=%zu", q->at_release);
+	if (kept(d)->nr)
+		loop_timer_set(q->turn, AGAIN_MS);
 }
 
 static void end_round(struct daemon *d)
@@ -458,12 +524,13 @@ static void end_round(struct daemon *d)
 	log_round(q);
 	q->said_rewritten = q->said_rewritten || q->now.moved_back;
 	q->irq_before = q->plan.irq;
-	q->has_looked = true;
-	q->irq_changed = q->now.irqs_failed;
+	q->irq_changed = false;
 	q->rewritten += q->now.moved_back;
 	q->last = q->now;
 	q->turns = false;
-	if (q->again)
+	if (d->settings.mode == MODE_RELEASE)
+		log_release(d);
+	else if (q->again)
 		loop_timer_set(q->turn, GATHER_MS);
 }
 
@@ -474,10 +541,11 @@ static void quiet_turn(void *ctx)
 	const uint64_t until = loop_monotonic_ns() + TURN_NS;
 
 	if (!q->turns) {
-		struct quiet_plan plan;
+		struct quiet_plan plan = {0};
 
 		q->again = false;
-		quiet_plan_make(engine_ledger(d->engine), &d->settings, &plan);
+		if (d->settings.mode == MODE_MANAGE)
+			quiet_plan_make(engine_ledger(d->engine), &d->settings, &plan);
 		begin_round(d, &plan);
 		if (!is_at_work(d))
 			q->step = ROUND_ENDS;
@@ -491,12 +559,47 @@ static void quiet_turn(void *ctx)
 		end_round(d);
 }
 
+static bool may_be_wished(const struct settings *s)
+{
+	bool may = s->wishes_allowed & WISHES_QUIET;
+
+	for (unsigned i = 0; i < s->namespaces.nr; i++)
+		may = may || s->namespaces.at[i].allowed & WISHES_QUIET ||
+		      *s->namespaces.at[i].wishes.quiet;
+	return may;
+}
+
+static void log_why_not(const char *what, const struct err *e)
+{
+	char why[2 * sizeof e->text];
+
+	if (e->code)
+		log_line(LOG_WARN, "quiet-not-in-force",
+			"of=%s error=%s text=\"pods may wish for it and do not get it, and what was changed before "
+			"does not come back\" action=\"let numafitd write there "
+			"(deploy/components/quiet), or take quiet out of podWishes.allowed\"",
+			what, log_text(why, sizeof why, e->text));
+}
+
+/* Once, when it begins to matter. */
+static void say_why_not(struct daemon *d)
+{
+	struct quiet *q = d->quiet;
+
+	if (q->said_why || !(may_be_wished(&d->settings) || kept(d)->nr))
+		return;
+	log_why_not("interrupts", &q->irqs_why);
+	log_why_not("frequencies", &q->cpus_why);
+	q->said_why = true;
+}
+
 void quiet_note_all(struct daemon *d)
 {
 	struct quiet *q = d->quiet;
 
 	if (!q || d->settings.mode != MODE_MANAGE)
 		return;
+	say_why_not(d);
 	if (!q->turns && !q->again)
 		loop_timer_set(q->turn, GATHER_MS);
 	q->again = true;
@@ -516,45 +619,7 @@ void quiet_note_record(struct daemon *d, const struct record *r)
 		quiet_note_all(d);
 }
 
-void quiet_give_back(struct daemon *d)
-{
-	const struct quiet_plan nothing = {0};
-	struct quiet *q = d->quiet;
-	size_t nr = q ? kept(d)->nr : 0;
-
-	if (nr) {
-		q->irq_changed = true;
-		begin_round(d, &nothing);
-		while (q->step != ROUND_ENDS)
-			q->step = steps[q->step](d);
-		end_round(d);
-		log_line(LOG_INFO, "quiet-given-back", "files=%zu left=%zu", nr, kept(d)->nr);
-	}
-}
-
 /* Start and status */
-
-static bool may_be_wished(const struct settings *s)
-{
-	bool may = s->wishes_allowed & WISHES_QUIET;
-
-	for (unsigned i = 0; i < s->namespaces.nr; i++)
-		may = may || s->namespaces.at[i].allowed & WISHES_QUIET ||
-		      *s->namespaces.at[i].wishes.quiet;
-	return may;
-}
-
-static void log_why_not(const char *what, const struct err *e)
-{
-	char why[2 * sizeof e->text];
-
-	if (e->code)
-		log_line(LOG_WARN, "quiet-not-in-force",
-			"of=%s error=%s text=\"pods may wish for it, and do not get it\" "
-			"action=\"let numafitd write there (deploy/components/quiet), or take quiet out "
-			"of podWishes.allowed\"",
-			what, log_text(why, sizeof why, e->text));
-}
 
 void quiet_start(struct daemon *d, const char *root)
 {
@@ -568,11 +633,9 @@ void quiet_start(struct daemon *d, const char *root)
 	tunables_find(root, &q->tunables, &q->irqs_why, &q->cpus_why);
 	q->turn = loop_timer_new(d->loop, quiet_turn, d);
 	q->irq_changed = true; /* another life may have left anything */
-	if (may_be_wished(&d->settings)) {
-		log_why_not("interrupts", &q->irqs_why);
-		log_why_not("frequencies", &q->cpus_why);
-	}
-	quiet_note_all(d);
+	q->at_release = kept(d)->nr;
+	say_why_not(d);
+	loop_timer_set(q->turn, GATHER_MS);
 }
 
 void quiet_stop(struct daemon *d)
@@ -583,6 +646,7 @@ void quiet_stop(struct daemon *d)
 		return;
 	loop_timer_close(q->turn);
 	close_all(q);
+	kept_fini(&q->wrote);
 	free(q);
 	d->quiet = NULL;
 }

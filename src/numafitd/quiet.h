@@ -12,7 +12,7 @@ struct quiet;
  * each round of the sweep. What a file of the kernel had is in the journal before it is changed, and
  * comes back. */
 
-/* On the system under root ("/"). */
+/* On the system under root ("/"). In mode release all that was changed is given back from here on. */
 void quiet_start(struct daemon *d, const char *root);
 void quiet_stop(struct daemon *d);
 
@@ -20,9 +20,6 @@ void quiet_stop(struct daemon *d);
 void quiet_note_record(struct daemon *d, const struct record *r);
 void quiet_note_all(struct daemon *d);
 void quiet_look_again(struct daemon *d);
-
-/* Give back all that was changed, at once. */
-void quiet_give_back(struct daemon *d);
 
 /* For status and metrics; false: nobody may wish for it, and nothing is changed. Its texts are valid
  * until the next event. */

@@ -5,7 +5,6 @@
 #include "decision_log.h"
 #include "gather.h"
 #include "pool.h"
-#include "quiet.h"
 #include "quota.h"
 #include "reply.h"
 
@@ -204,7 +203,6 @@ static void release_synchronize(
 	add_updates(d, &ups, reply);
 	pool_give_back(d);
 	quota_give_back(d);
-	quiet_give_back(d);
 	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
 	log_line(LOG_INFO, "pins-released",
 		"containers=%zu of=%zu text=\"they may run everywhere again; numafitd can be "

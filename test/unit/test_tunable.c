@@ -235,10 +235,19 @@ static void cpus_that_share_a_clock_are_known(void **state)
 
 	(void)state;
 	tunables_find(root, &t, &irqs, &of_cpus);
-	found = cpufreq_together(&t, 4);
+	assert_int_equal(cpufreq_together(&t, 4, &found, NULL), 0);
 	assert_true(cpuset_equal(&found, &both));
-	found = cpufreq_together(&t, 6);
+	assert_int_equal(cpufreq_together(&t, 6, &found, NULL), 0);
 	assert_true(cpuset_equal(&found, &alone));
+	char all[8 * CPUSET_BITS] = "";
+	for (unsigned cpu = 0; cpu < CPUSET_BITS; cpu++)
+		(void)snprintf(all + strlen(all), sizeof all - strlen(all), "%u ", cpu);
+	put("sys/devices/system/cpu/cpu7/cpufreq/affected_cpus", all);
+	assert_int_equal(cpufreq_together(&t, 7, &found, NULL), 0);
+	assert_int_equal(cpuset_count(&found), CPUSET_BITS);
+	memset(all, '1', sizeof all - 1); /* nobody knows */
+	put("sys/devices/system/cpu/cpu7/cpufreq/affected_cpus", all);
+	assert_int_equal(cpufreq_together(&t, 7, &found, NULL), -EFBIG);
 }
 
 int main(void)
