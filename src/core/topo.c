@@ -141,7 +141,7 @@ static int seal_distances(struct topo *t, struct err *e)
  * getUniqueCoreID). */
 static int seal_cores(struct topo *t, struct err *e)
 {
-	uint16_t lowest[CPUSET_BITS], last[CPUSET_BITS];
+	uint16_t lowest[CPUSET_BITS], last[CPUSET_BITS] = {0};
 
 	memset(lowest, 0xff, sizeof lowest);
 	cpuset_each (cpu, &t->cpus) {
