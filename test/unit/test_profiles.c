@@ -22,8 +22,8 @@ static void what_is_set_is_printed_and_read_back(void **state)
 {
 	static const char *const table[] = {
 		"name=fast governor=performance",
-		"name=fast governor=performance minMHz=2400 maxMHz=3800 "
-		"energyPerformancePreference=performance maxIdleLatencyUs=2; name=cool maxMHz=1200",
+		("name=fast governor=performance minMHz=2400 maxMHz=3800 "
+		 "energyPerformancePreference=performance maxIdleLatencyUs=2; name=cool maxMHz=1200"),
 		"name=never-sleeps maxIdleLatencyUs=0",
 		"",
 	};
