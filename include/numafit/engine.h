@@ -25,9 +25,9 @@ enum record_op {
 	RECORD_GIVE_UP,  /* lease: nobody comes for these tokens */
 	RECORD_LEASE,    /* lease: one as it is, when a journal starts anew */
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
-	RECORD_QUOTA,    /* container_id is the pod's uid, kept: its cgroup's is lifted, or not
+	RECORD_QUOTA,    /* container_id is the pod's uid, quota: its cgroup's is lifted, or not
 			    any more */
-	RECORD_QUIET,    /* container_id is a file of the kernel's, kept: what it had, which is
+	RECORD_QUIET,    /* container_id is a file of the kernel's, quiet: what it had, which is
 			    changed, or not any more */
 	NR_RECORD_OPS
 };
