@@ -27,6 +27,7 @@ enum refusal_cause {
 	REFUSED_BY_DAEMON, /* nothing that admit() looks at: the decision could not be recorded */
 	REFUSED_FOR_ROOM,  /* deciding it takes more working memory than there is */
 	REFUSED_FOR_TOKENS,
+	REFUSED_FOR_CLAIM,  /* a share that it comes with is not there, or not for it */
 	REFUSED_FOR_WISH,   /* its pod's author has made one that cannot be read */
 	REFUSED_FOR_SHARES, /* what a pod has as one cannot be shared out among its containers */
 	REFUSED_ON_BOOKS,   /* what is asked for, what is free, and the rules */
@@ -59,6 +60,9 @@ struct decision {
 	 * one, and booked there; containers without CPUs for themselves share what others of the
 	 * pod leave, and are `exclusive` likewise. */
 	bool within_pod;
+	/* Its CPUs are those of the shares that it came with (request.shares), and booked there, with
+	 * their memory. */
+	bool within_claims;
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
 	enum pod_apart apart; /* decided container by container, although its pod was known */
@@ -76,6 +80,12 @@ struct decision {
 	 * Borrowed: it lives as long as the arena of the decision. */
 	const struct reasons *reasons;
 };
+
+/* Whether its CPUs and memory are booked; else they are with what they are part of. */
+static inline bool decision_is_booked(const struct decision *d)
+{
+	return !d->within_pod && !d->within_claims;
+}
 
 /* What was said of an earlier one does not hold for what becomes of *d now: the message and the
  * flags `left` (with left_on) and `lost_cpus` are cleared. */

@@ -14,6 +14,7 @@ enum refusal_class {
 			   working memory than there is */
 	REFUSAL_TOKENS, /* its tokens of numafit.io/cpu are not its own, or not as many as its CPUs
 			 */
+	REFUSAL_CLAIM,  /* a ResourceClaim that it comes with is not there, or not for it */
 	REFUSAL_WISH,   /* it has a wish that cannot be read */
 	REFUSAL_SHARES, /* what the pod has as one cannot be shared out among its containers */
 	REFUSAL_ABSENT, /* more than this machine has for containers */

@@ -228,6 +228,23 @@ int engine_note_kept(struct engine *g, int64_t now_ms, enum kept_kind kind, cons
  * changed. Unknown ids are fine. */
 void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req);
 
+/* ResourceClaims (shares.h). */
+
+/* The kubelet prepares the claim: its shares are decided, recorded and held, until
+ * engine_unprepare(). What is held already stays as it is, and is for the pods that it is reserved for by
+ * now. 0; -EPERM: *d says why one of the shares is refused, and no new one is held; -EBUSY: it was
+ * allocated anew, and containers run on what it was; -EINVAL: a device that is none of this machine, or no
+ * claim; E2BIG; or what the record hook says, with text. Containers in the shared pool are updated later. */
+struct resource_claim;
+int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim *c,
+	struct decision *d, struct err *e);
+/* Whether that share of it would be held if nothing else were. */
+bool engine_would_fit_alone(
+	struct engine *g, const struct resource_claim *c, size_t place, struct decision *d);
+/* Nothing of it is held any more. 0, also where nothing was; -EBUSY with text: a container still runs
+ * on it. */
+int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e);
+
 /* The kubelet's device plugin: tokens of numafit.io/cpu. */
 
 /* The kubelet gives these tokens to a container, it does not say to which. *annotation, of

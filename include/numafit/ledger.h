@@ -46,6 +46,13 @@ struct holding {
 	struct decision decision;
 };
 
+/* Whether it is a share of a claim, which waits for good: containers come and go on its CPUs, which are booked
+ * with it (decision.within_claims). */
+static inline bool holding_is_share(const struct holding *h)
+{
+	return !nodeset_empty(h->request.ask.share_of);
+}
+
 /* Whether the container shares CPUs of its pod, which others have not, with containers of it. */
 bool request_shares_in_pod(const struct request *req, const struct decision *d);
 
@@ -75,6 +82,7 @@ struct ledger_view {
 	 * cgroups; else NULL. The pool is one of what they are to be allowed. */
 	struct bounds *bounds;
 	size_t nr_shared;            /* containers that are there and share the pool */
+	size_t nr_shares;            /* entries that are shares of claims */
 	size_t nr_unbounded;         /* of these: no cgroup bounds them, they are updated */
 	struct kept_list kept[NR_KEPT]; /* what values of the kernel were */
 };
@@ -105,7 +113,7 @@ struct cpuset ledger_shareable_cpus(const struct ledger *l);
 /* Where the request of an entry has its strings, each of which may be NULL, for whoever copies
  * them.
  */
-enum { HOLDING_STRINGS = 8 };
+enum { HOLDING_STRINGS = 10 };
 void holding_strings(struct request *req, const char **text[HOLDING_STRINGS]);
 
 /* CPUs that nobody holds and no newcomer gets; they stay in the shared pool. First those that

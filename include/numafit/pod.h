@@ -63,6 +63,9 @@ struct ask {
 	const char *odd_wish; /* what is wrong with one of them: it is refused for that. NULL:
 				 nothing */
 	bool has_claims; /* it has devices through claims (DRA), by its pod's spec; not recorded */
+	/* It is a share of a ResourceClaim that asks (shares.h), and none of the containers: the NUMA
+	 * node that a scheduler has chosen for it. Empty: it is none. */
+	struct nodeset share_of;
 	bool whole_pod; /* it is the pod that asks, for resources of its own (pod.own), and none of
 			   its containers */
 };
@@ -90,6 +93,8 @@ enum pod_apart {
 	POD_APART_NOT,
 	POD_APART_TOO_LONG,  /* what it would be given is more than a line of the journal */
 	POD_APART_TOO_LARGE, /* to decide it takes more working memory than there is */
+	POD_APART_CLAIMS,    /* claims are prepared for it (shares.h): which containers come for them
+				only these say */
 	POD_APART_TOO_MANY,  /* it has more containers, or kinds of devices, than are decided at
 				once */
 	NR_POD_APARTS

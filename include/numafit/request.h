@@ -76,6 +76,14 @@ struct request {
 	 * container, or NULL. Never from the pod's annotations. */
 	const char *allocated;
 	enum token_owner owner; /* of the tokens in it */
+	/* Of a container: the shares of claims that it comes with, by their ids in the ledger, with
+	 * spaces between. NULL: none; "": it is not known which. From CDI devices, which the
+	 * kubelet alone gives. */
+	const char *shares;
+	/* Of a share: the uids of the pods that its claim is reserved for, with spaces between; and
+	 * whether several containers may run on it at a time. */
+	const char *for_pods;
+	bool for_many;
 	enum claims_known claims;
 	enum pod_apart apart; /* why it was not decided with its pod, which was known */
 	const struct device_file *file;

@@ -41,6 +41,10 @@ enum device_memory { DEVICE_MEMORY_EXCLUDE, DEVICE_MEMORY_INCLUDE };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
 /* What becomes of a pod whose container is refused: its create fails, again and again; or it is
  * evicted as well, so that its controller makes another one elsewhere. */
+/* What claims may have of a NUMA node (shares.h). */
+enum claims_capacity { CLAIMS_DYNAMIC, CLAIMS_SHARE };
+/* Which NUMA nodes a scheduler is to fill first. */
+enum claims_order { CLAIMS_MOST_ALLOCATED, CLAIMS_LEAST_ALLOCATED };
 enum refusal_action { REFUSAL_ERROR, REFUSAL_EVICT };
 enum observed_placement { OBSERVED_OFF, OBSERVED_KAI };
 /* podsAPI.enabled. Auto: while the kubelet serves it. */
@@ -196,6 +200,12 @@ struct settings {
 	bool pods_watch;         /* the API server's pods of this node */
 	bool device_claims;      /* this node's ResourceSlices, for devices of claims */
 	uint64_t claims_wait_ms; /* for a pod's */
+	bool claims;             /* a DRA driver: claims of CPUs and memory */
+	enum claims_capacity claims_capacity;
+	unsigned claims_share; /* per cent */
+	enum claims_order claims_order;
+	uint64_t claims_prepare_ms;        /* a Prepare waits for room so long */
+	char claims_cdi[SETTINGS_PATH_MAX]; /* the runtime's directory of CDI files */
 	bool events;             /* on pods */
 	enum observed_placement observed_placement;
 	/* NodeResourceTopology */

@@ -40,6 +40,11 @@ bool text_copy(char *dst, size_t cap, const char *s);
 bool text_equal(const char *a, const char *b);
 /* Whether the pattern of len bytes fits all of s: * stands for any bytes, ? for any one. */
 bool text_fits(const char *s, const char *pattern, size_t len);
+/* The next word of the list, between spaces: *len bytes at the returned place, and *list is moved
+ * behind them. NULL: there are no more; *list NULL is an empty list. */
+const char *text_next_word(const char **list, size_t *len);
+/* Whether it is one of the list's words. */
+bool text_has_word(const char *list, const char *word);
 /* Whether the len bytes at s are well-formed UTF-8 (no surrogates, no overlong forms). */
 bool text_is_utf8(const char *s, size_t len);
 /* Make the string UTF-8, if it is not (a text that was cut to fit may end within a character): each

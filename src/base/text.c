@@ -102,6 +102,26 @@ bool text_equal(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
+const char *text_next_word(const char **list, size_t *len)
+{
+	const char *at = *list ? *list + strspn(*list, " ") : "";
+
+	*len = strcspn(at, " ");
+	*list = at + *len;
+	return *len ? at : NULL;
+}
+
+bool text_has_word(const char *list, const char *word)
+{
+	const size_t wanted = strlen(word);
+	size_t len;
+
+	for (const char *at; (at = text_next_word(&list, &len));)
+		if (len == wanted && memcmp(at, word, len) == 0)
+			return true;
+	return false;
+}
+
 const char *text_behind(const char *s, const char *prefix)
 {
 	size_t len = strlen(prefix);

@@ -85,6 +85,10 @@ static const struct fields hint_fields = FIELDS(hint_rows, struct advice_result)
 			.type = FIELD_BOOL,                                                        \
 			.at = ASK_AT + offsetof(struct ask, whole_pod),                            \
 			.optional = true},                                                         \
+		{.key = "share_of",                                                                \
+			.type = FIELD_NODES,                                                       \
+			.at = ASK_AT + offsetof(struct ask, share_of),                             \
+			.optional = true},                                                         \
 		{.key = "wish_cpus",                                                               \
 			.type = FIELD_NAME,                                                        \
 			.at = ASK_AT + offsetof(struct ask, wishes.cpus),                          \
@@ -197,6 +201,9 @@ static const struct field request_rows[] = {
 	FIELD("allocated", STRING, AT(allocated), .optional = true),
 	FIELD("owner", NAME, AT(owner), .optional = true, .words = token_owner_words,
 		.max = NR_TOKEN_OWNERS),
+	FIELD("shares", STRING, AT(shares), .optional = true),
+	FIELD("for_pods", STRING, AT(for_pods), .optional = true),
+	FIELD("for_many", BOOL, AT(for_many), .optional = true),
 	FIELD("claims", NAME, AT(claims), .optional = true, .words = claims_known_words,
 		.max = NR_CLAIMS_KNOWN),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
@@ -239,6 +246,7 @@ static const struct field decision_rows[] = {
 	FIELD("left", BOOL, AT(left), .optional = true),
 	FIELD("left_on", CPUS, AT(left_on), .optional = true),
 	FIELD("within_pod", BOOL, AT(within_pod), .optional = true),
+	FIELD("within_claims", BOOL, AT(within_claims), .optional = true),
 	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
 		.max = NR_POD_APARTS),

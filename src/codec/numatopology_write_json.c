@@ -107,7 +107,8 @@ static json_t *pod_allocations(const struct ledger *l)
 	json_t *pods = json_array(), *pod = NULL;
 
 	for (size_t i = 0; i < room; i++)
-		if (ledger_at(l, i)->decision.exclusive && !ledger_at(l, i)->decision.within_pod)
+		if (ledger_at(l, i)->decision.exclusive && !ledger_at(l, i)->decision.within_pod &&
+			!holding_is_share(ledger_at(l, i)))
 			list[nr++] = ledger_at(l, i);
 	qsort(list, nr, sizeof *list, compare_holdings);
 	for (size_t i = 0; i < nr; i++) {

@@ -76,6 +76,7 @@ const char *const pod_apart_words[NR_POD_APARTS] = {
 	[POD_APART_NOT] = "no",
 	[POD_APART_TOO_LONG] = "too-long",
 	[POD_APART_TOO_LARGE] = "too-large",
+	[POD_APART_CLAIMS] = "claims",
 	[POD_APART_TOO_MANY] = "too-many",
 };
 
@@ -87,6 +88,9 @@ const char *const pod_apart_texts[NR_POD_APARTS] = {
 	[POD_APART_TOO_LARGE] =
 		"decided container by container, not as a whole pod: that takes more working "
 		"memory than there is",
+	[POD_APART_CLAIMS] =
+		"decided container by container, not as a whole pod: it has claims of CPUs and "
+		"memory",
 	[POD_APART_TOO_MANY] =
 		"decided container by container, not as a whole pod: it has more containers, or "
 		"kinds of devices, than are decided at once",

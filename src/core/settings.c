@@ -13,6 +13,8 @@ enum {
 	SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000,
 	RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000,
 	CLAIMS_WAIT_MAX_MS = 1500, /* a runtime gives a plugin 2 s */
+	CLAIMS_PREPARE_MAX_MS = 42 * 1000, /* the kubelet gives a driver 45 s */
+	PER_CENT = 100,
 	CLOCK_SKEW_MAX_MS = 60 * 60 * 1000,
 	REPORT_INTERVAL_MIN_MS = 20,
 	REPORT_INTERVAL_MAX_MS = 60 * 1000,
@@ -33,6 +35,8 @@ static const char *const memory_manager_words[] = {"None", "Static", NULL};
 static const char *const device_memory_words[] = {"exclude", "include", NULL};
 static const char *const failure_words[] = {/* by the bits of enum failure_policy */
 	"drop-and-proceed", "drop-and-fail", "keep-and-proceed", "keep-and-fail", NULL};
+static const char *const claims_capacity_words[] = {"dynamic", "share", NULL};
+static const char *const claims_order_words[] = {"most-allocated", "least-allocated", NULL};
 static const char *const refusal_words[] = {"error", "evict", NULL};
 static const char *const observed_words[] = {"off", "kai", NULL};
 static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
@@ -287,6 +291,27 @@ static const struct row rows[] = {
 		"so long the answer to a pod's start waits at most, all in all, until the devices "
 		"of its claims are known; 0: it is placed without those that are not known yet",
 		.max = CLAIMS_WAIT_MAX_MS),
+	ROW("claims.enabled", kind_bool, claims, "false",
+		"be the DRA driver numafit.io: pods can then claim CPUs and memory of one NUMA "
+		"node, which a scheduler chooses (Kubernetes 1.36 and newer)",
+		.restart = true),
+	ROW("claims.capacity", kind_word, claims_capacity, "dynamic",
+		"what schedulers may give to claims of each NUMA node. dynamic: what other "
+		"containers do not hold; share: always claims.share of it, which nothing keeps free",
+		.words = claims_capacity_words),
+	ROW("claims.share", kind_number, claims_share, "50",
+		"with claims.capacity share: per cent of the CPUs and memory of each NUMA node",
+		.min = 1, .max = PER_CENT),
+	ROW("claims.order", kind_word, claims_order, "most-allocated",
+		"a scheduler takes the first NUMA node on which a claim fits. most-allocated: the "
+		"one with fewest CPUs left comes first; least-allocated: the one with most",
+		.words = claims_order_words),
+	ROW("claims.prepareWait", kind_duration, claims_prepare_ms, "40s",
+		"so long the kubelet waits for a claim at most whose CPUs or memory are not free "
+		"yet; it gives up after 45 s by itself, and tries again more than a minute later",
+		.max = CLAIMS_PREPARE_MAX_MS),
+	ROW("claims.cdiDirectory", kind_path, claims_cdi, "/var/run/cdi",
+		"where the container runtime looks for CDI files", .restart = true),
 	ROW("events.enabled", kind_bool, events, "false",
 		"emit refusals, and schedulers' hints that could not be followed, as events of the "
 		"pod",

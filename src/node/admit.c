@@ -7,6 +7,8 @@
 
 #include <numafit/admission.h>
 #include <numafit/leases.h>
+#include <numafit/number.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -20,6 +22,7 @@ struct facts {
 	struct pod pod;
 	struct ask ask; /* of a container whose pod's others are not known: the pod has it alone */
 	const struct lease_claim *tokens; /* that it has come for; NULL: none */
+	unsigned share_on[NODES_MAX]; /* of a claim's share: its CPUs, all on one NUMA node */
 	bool settled;              /* the pod's first container has settled where it is: */
 	struct hint affinity;
 };
@@ -127,6 +130,11 @@ static bool know_container(const struct admit_question *q, struct facts *f,
 			.preferred = first->decision.preferred,
 		};
 	d->apart = q->container->apart;
+	if (!nodeset_empty(f->ask.share_of)) {
+		f->share_on[nodeset_next(f->ask.share_of, 0)] =
+			(unsigned)(f->ask.cpu_milli / MILLI_PER_CPU);
+		f->ask.cpus_on = f->share_on;
+	}
 	return know_wishes(&f->ask, d) && know_tokens(q, f, claim, d);
 }
 
@@ -163,8 +171,8 @@ static void suppose_gone(const struct admit_question *q, struct books *b)
 	for (size_t i = 0; i < ledger_count(q->ledger); i++) {
 		const struct decision *d = &ledger_at(q->ledger, i)->decision;
 
-		if (d->within_pod)
-			continue; /* booked with its pod */
+		if (!decision_is_booked(d))
+			continue; /* booked with what it is part of */
 		if (q->suppose.gone[i]) {
 			memory_release(&b->memory, d->blocks, d->nr_blocks);
 			continue;
@@ -510,6 +518,21 @@ static void admit_container(
 	finish_container(q, &f, d);
 }
 
+/* A scheduler has chosen the NUMA node: all of it lies there, whatever the node's policy is for others. */
+static void admit_share(
+	const struct admit_question *q, struct budget *budget, struct arena *a, struct decision *d)
+{
+	struct settings strict = *q->settings;
+	struct admit_question on_one_node = *q;
+
+	strict.cpu_manager_policy = MANAGER_STATIC;
+	strict.memory_manager_policy = MANAGER_STATIC;
+	strict.topology_policy = POLICY_SINGLE_NUMA_NODE;
+	strict.topology_scope = SCOPE_CONTAINER;
+	on_one_node.settings = &strict;
+	admit_container(&on_one_node, budget, a, d);
+}
+
 void admit(const struct admit_question *q, struct budget *budget, struct arena *a,
 	struct decision *d, struct decision **parts)
 {
@@ -519,7 +542,11 @@ void admit(const struct admit_question *q, struct budget *budget, struct arena *
 	*d = (struct decision){.policy = pod_policy(q->settings, pod)};
 	if (parts)
 		*parts = NULL;
-	if (q->container)
+	if (q->container && q->container->shares)
+		shares_decide(q->ledger, q->container, d);
+	else if (q->container && !nodeset_empty(q->container->ask.share_of))
+		admit_share(q, budget, a, d);
+	else if (q->container)
 		admit_container(q, budget, a, d);
 	else if (pod->container)
 		admit_pod(q, budget, a, d, parts);

@@ -15,6 +15,7 @@ enum { TRIAL_STEPS = 16 };
 const char *const refusal_class_words[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit",
 	[REFUSAL_TOKENS] = "tokens",
+	[REFUSAL_CLAIM] = "claim",
 	[REFUSAL_WISH] = "wish",
 	[REFUSAL_SHARES] = "pod-level",
 	[REFUSAL_ABSENT] = "does-not-exist",
@@ -300,6 +301,11 @@ static bool is_of_tokens(struct again *x)
 	return x->refused->cause == REFUSED_FOR_TOKENS;
 }
 
+static bool is_of_claim(struct again *x)
+{
+	return x->refused->cause == REFUSED_FOR_CLAIM;
+}
+
 static bool is_of_wish(struct again *x)
 {
 	return x->refused->cause == REFUSED_FOR_WISH;
@@ -401,6 +407,7 @@ static const struct {
 } classes[] = {
 	{REFUSAL_DAEMON, is_daemons},
 	{REFUSAL_TOKENS, is_of_tokens},
+	{REFUSAL_CLAIM, is_of_claim},
 	{REFUSAL_WISH, is_of_wish},
 	{REFUSAL_SHARES, is_of_shares},
 	{REFUSAL_ABSENT, exceeds_machine},

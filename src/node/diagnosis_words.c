@@ -11,6 +11,7 @@ enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
 const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 	[REFUSAL_DAEMON] = "numafit itself was in the way",
 	[REFUSAL_TOKENS] = "its tokens of numafit.io/cpu do not entitle it to its CPUs",
+	[REFUSAL_CLAIM] = "it comes with a ResourceClaim that it cannot use",
 	[REFUSAL_WISH] = "a wish in its pod's annotations cannot be read",
 	[REFUSAL_SHARES] = "what the pod has as one cannot be shared out among its containers",
 	[REFUSAL_ABSENT] = "it asks for more than this machine has for containers",
@@ -269,7 +270,9 @@ static bool has_broken_cores(const struct decision *refused, const struct admit_
 /* What asks for whole cores. */
 static const char *whole_cores_word(const struct ask *one)
 {
-	return one && one->wishes.cores ? "the wish numafit.io/cores" : "full-pcpus-only";
+	if (!one || !one->wishes.cores)
+		return "full-pcpus-only";
+	return nodeset_empty(one->share_of) ? "the wish numafit.io/cores" : "parameter wholeCores";
 }
 
 static void add_broken_cores(
@@ -443,6 +446,7 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 		return;
 	case REFUSAL_DAEMON:
 	case REFUSAL_TOKENS:
+	case REFUSAL_CLAIM:
 	case REFUSAL_WISH:
 	case REFUSAL_HINT:
 	case NR_REFUSAL_CLASSES:
@@ -458,8 +462,14 @@ static void add_subject(
 {
 	const struct ask *one = q->container ? &q->container->ask : refused->in_the_way;
 
-	if (one) {
-		text_add(t, "container %.63s (", one->name);
+	if (one && !nodeset_empty(one->share_of)) {
+		text_add(t, "a claim on ");
+		words_add_nodes(t, one->share_of, q);
+	} else if (one) {
+		text_add(t, "container %.63s", one->name);
+	}
+	if (one && refused->cause != REFUSED_FOR_CLAIM) {
+		text_add(t, " (");
 		diagnosis_add_ask(t, one);
 		text_add(t, ")");
 	}

@@ -5,6 +5,7 @@
 #include <numafit/cpus.h>
 #include <numafit/number.h>
 #include <numafit/resize.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 
 bool engine_wants(const struct engine *g, const char *container_id, struct update *want)
@@ -47,6 +48,8 @@ static bool make_whole(
 	struct decision d;
 
 	cpus_alone.memory_manager_policy = MANAGER_NONE;
+	if (holding_is_share(h))
+		cpus_alone.cpu_manager_policy = MANAGER_STATIC;
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	resize(g->ledger, &cpus_alone, h, &req, b, &g->arena, &d);
 	*why = d;
@@ -225,6 +228,28 @@ static void follow_pods(struct engine *g, int64_t now_ms, const char *cause,
 	}
 }
 
+/* The containers that run on shares which have other CPUs now. */
+static void follow_shares(struct engine *g, int64_t now_ms, const char *cause,
+	const struct decision *before)
+{
+	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+		struct decision d = h->decision;
+
+		if (!d.within_claims)
+			continue;
+		d.cpus = shares_cpus(g->ledger, h->request.shares);
+		d.exclusive = !cpuset_empty(&d.cpus);
+		if (!has_other_cpus(&before[i], &d))
+			continue;
+		(void)text_copy(d.message, sizeof d.message,
+			"the CPUs of its claims have changed: it has them");
+		ledger_move(g->ledger, h->request.container_id, &d);
+		engine_must_update(g, h->request.container_id);
+		note_moved(g, now_ms, cause, h);
+	}
+}
+
 /* Those that run on the reserved CPUs, as far as these are online. */
 static void follow_reserved(struct engine *g, const struct cpuset *before)
 {
@@ -253,8 +278,8 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 	g->t = t;
 	for (size_t i = 0; i < nr; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
-		if (h->decision.within_pod)
-			continue; /* it follows its pod */
+		if (!decision_is_booked(&h->decision))
+			continue; /* it follows its pod, or its claims */
 		struct budget part = budget_share(&budget, (unsigned)nr, (unsigned)i);
 		bool moved = mend_cpus(g, h, &before[i], &part);
 		bool booked = has_other_memory(&h->decision, &before[i]);
@@ -275,6 +300,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 			note_moved(g, now_ms, cause, h);
 	}
 	follow_pods(g, now_ms, cause, before, &budget);
+	follow_shares(g, now_ms, cause, before);
 	follow_reserved(g, &reserved);
 	engine_update_later(g, &pool);
 }

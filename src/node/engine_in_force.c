@@ -83,7 +83,7 @@ bool engine_knows_better(
 	struct request known = *req;
 	engine_learn(h, &known);
 	bool same_number =
-		h->decision.within_pod || own_cpus(g, &known) == own_cpus(g, &h->request);
+		!decision_is_booked(&h->decision) || own_cpus(g, &known) == own_cpus(g, &h->request);
 	return (first || engine_runs_as(g, req, &want)) &&
 	       (same_number || ((said || first) && has_first_number(g, &known, said)));
 }

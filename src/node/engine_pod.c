@@ -1,6 +1,7 @@
 /* Pods that are known container by container: decided and held as a whole. */
 #include "engine_state.h"
 
+#include <numafit/shares.h>
 #include <numafit/text.h>
 
 #include <errno.h>
@@ -121,6 +122,11 @@ void engine_run_pod(struct engine *g, int64_t now_ms, const struct pod *pod, str
 	struct budget budget = budget_of(g->s->merge_visit_budget);
 	struct decision *decisions = NULL;
 
+	if (pod->apart == POD_APART_CLAIMS || shares_has_pod(g->ledger, pod->uid)) {
+		d->policy = pod_policy(g->s, pod);
+		let_apart(g, pod, POD_APART_CLAIMS, d);
+		return;
+	}
 	if (!pod->container || !*pod->uid) { /* without a uid no container could claim its part */
 		const struct pod sums = pod_identity(pod);
 

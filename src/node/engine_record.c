@@ -308,7 +308,7 @@ int engine_dump(struct engine *g, int64_t now_ms,
 		rc = dump_kept(g, kind, &common, record, ctx, e);
 	for (int parts = 0; parts <= 1; parts++) /* after what they are parts of */
 		for (size_t i = 0; i < ledger_count(g->ledger) && !rc; i++)
-			if (ledger_at(g->ledger, i)->decision.within_pod == parts)
+			if (decision_is_booked(&ledger_at(g->ledger, i)->decision) == !parts)
 				rc = dump_entry(
 					g, ledger_at(g->ledger, i), &common, record, ctx, e);
 	return rc;

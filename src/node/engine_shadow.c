@@ -57,7 +57,7 @@ static void drop_contradicted(struct engine *g, int64_t now_ms, const struct cpu
 	for (size_t i = 0; i < ledger_count(g->ledger);) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (h->state == HOLDING_WAITING && h->decision.exclusive &&
+		if (h->state == HOLDING_WAITING && !holding_is_share(h) && h->decision.exclusive &&
 			cpuset_intersects(&h->decision.cpus, cpus))
 			engine_drop_for_good(g, now_ms, "shadow", h);
 		else

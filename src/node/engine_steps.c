@@ -3,6 +3,7 @@
 #include "engine_state.h"
 
 #include <numafit/bounds.h>
+#include <numafit/shares.h>
 
 #include <numafit/text.h>
 #include <numafit/number.h>
@@ -29,7 +30,8 @@ struct update engine_placement_of(const struct engine *g, const struct holding *
 	struct update u = {.container_id = h->request.container_id,
 		.cpus = ledger_cpus_of(g->ledger, h),
 		.mems = h->decision.mems,
-		.without_quota = g->s->quota_use == QUOTA_LIFT && holding_has_own_cpus(h)};
+		.without_quota = g->s->quota_use == QUOTA_LIFT && holding_has_own_cpus(h) &&
+				 !shares_are_for_many(g->ledger, h->request.shares)};
 	const bool spread = !nodeset_empty(h->decision.spread);
 	bool exact;
 
@@ -164,7 +166,7 @@ bool holding_suits(const struct holding *h, const struct request *of_runtime)
 
 	engine_learn(h, &known);
 	bool pinned = request_pins_memory(req);
-	if (h->decision.within_pod) /* it has its part, whatever it asks for by now */
+	if (!decision_is_booked(&h->decision)) /* it has its part, whatever it asks for by now */
 		return true;
 	if (request_exclusive_cpus(held) != request_exclusive_cpus(req) ||
 		request_pins_memory(held) != pinned)
@@ -187,7 +189,7 @@ static bool has_what_it_asked_for(const struct engine *g, const struct holding *
 	unsigned own = g->s->cpu_manager_policy == MANAGER_STATIC ? request_exclusive_cpus(req) : 0;
 	bool pinned = g->s->memory_manager_policy == MANAGER_STATIC && request_pins_memory(req);
 
-	return h->decision.within_pod ||
+	return !decision_is_booked(&h->decision) ||
 	       (own == (h->decision.exclusive ? cpuset_count(&h->decision.cpus) : 0) &&
 		       pinned == (h->decision.nr_blocks > 0));
 }
@@ -199,7 +201,7 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 		named ? ledger_find_named(g->ledger, req->pod.uid, req->ask.name, req->container_id)
 		      : NULL;
 	/* CPUs of what waits may have gone since, and others may be free by now */
-	bool same = h && holding_suits(h, req) &&
+	bool same = h && holding_suits(h, req) && !req->shares && !h->request.shares &&
 		    text_equal(h->request.allocated, req->allocated) &&
 		    (h->state == HOLDING_WAITING ? !(h->decision.lost_cpus && holding_lacks_cpus(h))
 						 : has_what_it_asked_for(g, h));

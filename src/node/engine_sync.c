@@ -191,7 +191,9 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct err why = {0};
 	struct text t;
 
-	if (!claim_held(g, now_ms, &known, &d) &&
+	if (req->shares) { /* what these hold counts, and nothing else */
+		place_late(g, &known, b, &d);
+	} else if (!claim_held(g, now_ms, &known, &d) &&
 		(!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
 		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
 		place_late(g, &known, b, &d);
@@ -227,6 +229,8 @@ static void adopt_in_place(
 	struct placement p;
 	struct decision d;
 
+	if (req->shares) /* what these hold counts: engine_adopt() */
+		return;
 	if (h ? !has_what_it_asks_for_now(g, h, req, placed)
 	      : ledger_find_waiting(g->ledger, req->pod.uid, req->ask.name) != NULL)
 		return;
@@ -321,9 +325,11 @@ static void release_gone(struct engine *g, int64_t now_ms, const struct inventor
 		bool has_pod = h && bsearch(&h->request.pod.sandbox_id, pods, what->nr_sandboxes,
 					    sizeof *pods, ids_by_text);
 
-		if (h && !runs && !has_pod)
+		bool lasts = h && holding_is_share(h); /* its Unprepare alone ends it */
+
+		if (h && !lasts && !runs && !has_pod)
 			engine_drop_for_good(g, now_ms, "synchronize", h);
-		else if (h && !runs && h->state != HOLDING_WAITING)
+		else if (h && !lasts && !runs && h->state != HOLDING_WAITING)
 			engine_drop(g, now_ms, "synchronize", ids[i], true);
 		free(ids[i]);
 	}

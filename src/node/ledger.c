@@ -60,7 +60,7 @@ bool holding_is_in_pool(const struct holding *h)
 
 	if (d->left || h->on_reserved)
 		return false;
-	return !d->exclusive || (!d->within_pod && !h->request.pod.pod_level &&
+	return !d->exclusive || (decision_is_booked(d) && !h->request.pod.pod_level &&
 					h->request.ask.wishes.cpus == WISH_CPUS_OWN_SHARED);
 }
 
@@ -153,6 +153,7 @@ static void ledger_enter(struct ledger *l, struct holding *h)
 	note_reserved(l, h);
 	ledger_bound(l, h);
 	count_shared(l, h, 1);
+	l->now.nr_shares += holding_is_share(h);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
 		const struct key key = ledger_key_of(o, h);
 
@@ -164,6 +165,7 @@ static void ledger_enter(struct ledger *l, struct holding *h)
 static void ledger_take_out(struct ledger *l, struct holding *h)
 {
 	count_shared(l, h, -1);
+	l->now.nr_shares -= holding_is_share(h);
 	if (l->now.bounds)
 		bounds_leave(l->now.bounds, h->request.container_id);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
@@ -178,7 +180,7 @@ void holding_strings(struct request *req, const char **text[HOLDING_STRINGS])
 {
 	const char **const all[HOLDING_STRINGS] = {&req->container_id, &req->ask.name,
 		&req->pod.sandbox_id, &req->pod.uid, &req->pod.ns, &req->pod.name, &req->cgroup,
-		&req->allocated};
+		&req->allocated, &req->shares, &req->for_pods};
 
 	memcpy(text, all, sizeof all);
 }
@@ -228,6 +230,9 @@ static struct holding *holding_new(
 		.mems = "",
 		.cgroup = req->cgroup,
 		.allocated = req->allocated,
+		.shares = req->shares,
+		.for_pods = req->for_pods,
+		.for_many = req->for_many,
 	};
 	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
 	h->request.ask.cpus_on = NULL;
@@ -303,7 +308,7 @@ struct cpuset ledger_cpus_of(const struct ledger *l, const struct holding *h)
 		return reserved_cpus(l);
 	if (!d->exclusive)
 		return pool_for(l, h);
-	if (d->within_pod)
+	if (!decision_is_booked(d))
 		return d->cpus;
 	const struct cpuset shown =
 		wishes_shown_cpus(&h->request.ask.wishes, l->now.topo, &d->cpus);
@@ -490,7 +495,8 @@ static struct holding *find_waiting(
 	auto_free char *id = waiting_id(pod_uid, container_name);
 	struct holding *h = ledger_first(l, BY_ID, id);
 
-	return h && holding_is_pod(h) ? NULL : h; /* no container has that */
+	/* no container has those */
+	return h && (holding_is_pod(h) || holding_is_share(h)) ? NULL : h;
 }
 
 const struct holding *ledger_pod_of(const struct ledger *l, const struct request *req)
@@ -506,15 +512,20 @@ bool request_shares_in_pod(const struct request *req, const struct decision *d)
 	return d->within_pod && d->exclusive && !request_exclusive_cpus(req);
 }
 
-/* The containers that have parts of what the pod has as one go with it. */
-static void drop_parts(struct ledger *l, const struct holding *pod)
+static bool is_part_of(const struct holding *h, const struct holding *whole)
 {
-	for (size_t i = l->by[BY_ID].nr; i-- > 0;) {
-		struct holding *h = l->by[BY_ID].at[i].h;
+	if (holding_is_share(whole))
+		return h->decision.within_claims &&
+		       text_has_word(h->request.shares, whole->request.container_id);
+	return h->decision.within_pod && text_equal(h->request.pod.uid, whole->request.pod.uid);
+}
 
-		if (!holding_is_booked(h) && text_equal(h->request.pod.uid, pod->request.pod.uid))
-			ledger_drop(l, h);
-	}
+/* The containers that have parts of what the pod has as one, or of a share, go with it. */
+static void drop_parts(struct ledger *l, const struct holding *whole)
+{
+	for (size_t i = l->by[BY_ID].nr; i-- > 0;)
+		if (is_part_of(l->by[BY_ID].at[i].h, whole))
+			ledger_drop(l, l->by[BY_ID].at[i].h);
 }
 
 bool ledger_release(struct ledger *l, const char *container_id)
@@ -525,7 +536,7 @@ bool ledger_release(struct ledger *l, const char *container_id)
 	if (!h)
 		return false;
 	req = &h->request;
-	if (holding_is_pod(h))
+	if (holding_is_pod(h) || holding_is_share(h))
 		drop_parts(l, h);
 	if (!holding_is_kept(h) || h->state == HOLDING_WAITING ||
 		find_waiting(l, req->pod.uid, req->ask.name)) {
@@ -553,7 +564,7 @@ static void ledger_take_in(struct ledger *l, struct holding *h)
 	struct decision *d = &h->decision;
 
 	assert(d->admit);
-	if (d->exclusive && d->within_pod) {
+	if (d->exclusive && !decision_is_booked(d)) {
 		assert(cpuset_within(&d->cpus, &l->now.held));
 	} else if (d->exclusive) {
 		struct cpuset pods = {0}, others;

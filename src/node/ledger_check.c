@@ -2,6 +2,7 @@
 #include "ledger_state.h"
 
 #include <numafit/leases.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -111,7 +112,7 @@ static int within_pod_fits(const struct ledger *l, const struct holding *self,
 	for (size_t i = 0; d->exclusive && i < l->by[BY_ID].nr; i++) {
 		const struct holding *h = l->by[BY_ID].at[i].h;
 
-		if (h != self && !holding_is_booked(h) && h->decision.exclusive &&
+		if (h != self && h->decision.within_pod && h->decision.exclusive &&
 			text_equal(h->request.pod.uid, req->pod.uid) &&
 			!text_equal(h->request.ask.name, req->ask.name) &&
 			!may_share_in_pod(h, req, d))
@@ -121,6 +122,27 @@ static int within_pod_fits(const struct ledger *l, const struct holding *self,
 				req->ask.name, h->request.ask.name, req->pod.ns, req->pod.name);
 	}
 	return 0;
+}
+
+/* Whether the CPUs that a container is to have are those of shares that it comes with, and nothing is
+ * booked for it beside them. */
+static int within_claims_fits(
+	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
+{
+	const struct cpuset shared = shares_cpus(l, req->shares);
+
+	if (!req->shares || d->nr_blocks || (d->exclusive && !cpuset_within(&d->cpus, &shared)))
+		return err_set(e, EINVAL,
+			"container %s of pod %s/%s: its claims have no such CPUs", req->ask.name,
+			req->pod.ns, req->pod.name);
+	return 0;
+}
+
+static int within_fits(const struct ledger *l, const struct holding *self,
+	const struct request *req, const struct decision *d, struct err *e)
+{
+	return d->within_claims ? within_claims_fits(l, req, d, e)
+				: within_pod_fits(l, self, req, d, e);
 }
 
 static int all_fits(const struct ledger *l, const struct holding *self, const struct cpuset *others,
@@ -175,8 +197,8 @@ int ledger_fits(
 		struct cpuset own = ledger_released_by(l, self);
 		others = cpuset_minus(others, &own);
 	}
-	if (d->within_pod && (self || d->source != SOURCE_HELD))
-		return within_pod_fits(l, self, req, d, e);
+	if (!decision_is_booked(d) && (self || d->source != SOURCE_HELD))
+		return within_fits(l, self, req, d, e);
 	if (self || d->source != SOURCE_HELD)
 		return all_fits(l, self, &others, d, e);
 	const struct holding *waiting = ledger_find_waiting(l, req->pod.uid, req->ask.name);
@@ -190,10 +212,14 @@ int ledger_may_hold(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
 {
 	struct cpuset others = held_by_others(l, NULL, req);
+	const struct holding *before = /* what a share's claim is reserved for may change */
+		nodeset_empty(req->ask.share_of)
+			? NULL
+			: shares_find(l, req->pod.uid, req->ask.place);
 
-	if (d->within_pod)
-		return within_pod_fits(l, NULL, req, d, e);
-	return all_fits(l, NULL, &others, d, e);
+	if (!decision_is_booked(d))
+		return within_fits(l, NULL, req, d, e);
+	return all_fits(l, before, &others, d, e);
 }
 
 /* The memory state that the entries add up to, whatever order they came in. */
@@ -343,7 +369,7 @@ int ledger_check(const struct ledger *l, struct err *e)
 				"container %s has CPUs beside the shared pool's",
 				h->request.container_id);
 		if (!holding_is_booked(h)) {
-			int rc = within_pod_fits(l, h, &h->request, &h->decision, e);
+			int rc = within_fits(l, h, &h->request, &h->decision, e);
 
 			if (rc)
 				return rc;

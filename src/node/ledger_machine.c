@@ -3,6 +3,7 @@
 
 #include <numafit/leases.h>
 #include <numafit/number.h>
+#include <numafit/shares.h>
 
 #include <assert.h>
 
@@ -26,11 +27,24 @@ static void follow_pods(struct ledger *l)
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		struct holding *h = l->by[BY_ID].at[i].h;
 		const struct holding *pod =
-			holding_is_booked(h) ? NULL : ledger_pod_of(l, &h->request);
+			h->decision.within_pod ? ledger_pod_of(l, &h->request) : NULL;
 
 		if (pod && h->decision.exclusive)
 			take_away(h, pod->decision.exclusive ? &pod->decision.cpus
 							     : &(const struct cpuset){0});
+	}
+}
+
+/* Containers have what the shares have that they came with. */
+static void follow_shares(struct ledger *l)
+{
+	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
+		struct holding *h = l->by[BY_ID].at[i].h;
+
+		if (!h->decision.within_claims)
+			continue;
+		h->decision.cpus = shares_cpus(l, h->request.shares);
+		h->decision.exclusive = !cpuset_empty(&h->decision.cpus);
 	}
 }
 
@@ -66,6 +80,7 @@ static struct cpuset pool_on(struct ledger *l, const struct cpuset *new_cpus)
 		count_held(l);
 	}
 	follow_pods(l);
+	follow_shares(l);
 	return pool;
 }
 
@@ -127,7 +142,7 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 {
 	struct holding *h = ledger_take_up(l, container_id);
 
-	assert(h && d->admit && d->within_pod == h->decision.within_pod &&
+	assert(h && d->admit && decision_is_booked(d) == decision_is_booked(&h->decision) &&
 		!(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
 	h->decision = *d;
 	h->decision.reasons = NULL;

@@ -35,10 +35,9 @@ static inline bool holding_is_pod(const struct holding *h)
 {
 	return h->request.ask.whole_pod;
 }
-/* Whether its CPUs and memory are booked; else they are with the pod's. */
 static inline bool holding_is_booked(const struct holding *h)
 {
-	return !h->decision.within_pod;
+	return decision_is_booked(&h->decision);
 }
 /* What the pod of that part has as one, or NULL. */
 const struct holding *ledger_pod_of(const struct ledger *l, const struct request *req);

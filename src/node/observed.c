@@ -22,6 +22,8 @@ bool observed_next(struct observed *out, const struct ledger *l, size_t *i)
 {
 	const struct holding *h = ledger_at_by_pod(l, *i);
 
+	while (h && holding_is_share(h)) /* its containers are of pods */
+		h = ledger_at_by_pod(l, ++*i);
 	if (!h)
 		return false;
 	*out = (struct observed){.topo = ledger_view(l)->topo, .pod = &h->request.pod};

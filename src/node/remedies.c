@@ -58,7 +58,7 @@ static unsigned cpus_besides_earlier(const struct clinic *x, size_t first, size_
 	for (size_t i = first; i < entry; i++) {
 		const struct holding *earlier = entry_at(x, i);
 
-		if (earlier->decision.exclusive && !earlier->decision.within_pod &&
+		if (earlier->decision.exclusive && decision_is_booked(&earlier->decision) &&
 			is_of_one_pod(&earlier->request.pod, &h->request.pod))
 			cpus = cpuset_minus(cpus, &earlier->decision.cpus);
 	}
@@ -77,7 +77,8 @@ static void list_candidates(struct clinic *x)
 		const struct holding *h = entry_at(x, i);
 		size_t at = 0;
 
-		if (is_of_one_pod(own, &h->request.pod) || h->decision.within_pod)
+		if (is_of_one_pod(own, &h->request.pod) || !decision_is_booked(&h->decision) ||
+			holding_is_share(h))
 			continue;
 		if (!h->decision.exclusive && !h->decision.nr_blocks &&
 			cpuset_empty(&h->decision.left_on))

@@ -169,6 +169,8 @@ static void add_no_remedy(struct text *t, const struct diagnosis *d, const struc
 	else if (d->class == REFUSAL_TOKENS)
 		text_add(
 			t, "Ask for whole CPUs in a Guaranteed pod, or for none of numafit.io/cpu");
+	else if (d->class == REFUSAL_CLAIM)
+		text_add(t, "The kubelet tries again; if it stays so, make the pod anew");
 	else if (d->class == REFUSAL_WISH)
 		text_add(t, "Mend the annotation, and make the pod anew");
 	else if (d->class == REFUSAL_SHARES && d->resize)

@@ -162,7 +162,8 @@ static bool counts_for_schedulers(const struct report_facts *f, const struct hol
 {
 	struct nodeset nodes = {0};
 
-	if (h->request.ask.kind == CONTAINER_INIT || h->request.ask.whole_pod)
+	if (h->request.ask.kind == CONTAINER_INIT || h->request.ask.whole_pod ||
+		holding_is_share(h))
 		return false;
 	if (f->has_devices && f->has_devices(f->ctx, h, &nodes))
 		return true;
@@ -188,7 +189,8 @@ static size_t list_counted(
 	size_t nr = 0;
 
 	for (size_t i = 0; i < ledger_count(l); i++)
-		if (all || counts_for_schedulers(f, ledger_at(l, i)))
+		if (!holding_is_share(ledger_at(l, i)) && /* no pod's */
+			(all || counts_for_schedulers(f, ledger_at(l, i))))
 			list[nr++] = ledger_at(l, i);
 	if (nr)
 		qsort(list, nr, sizeof *list, by_pod);

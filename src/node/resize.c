@@ -332,7 +332,16 @@ void resize(const struct ledger *l, const struct settings *s, const struct holdi
 	if (h->decision.nr_blocks)
 		c.memory = h->decision.mems;
 	c.around = h->decision.exclusive ? topo_nodes_of(t, &c.present) : c.memory;
-	int rc = h->decision.within_pod ? resize_within_pod(&c, h, req) : resize_booked(&c, h, req);
+	if (holding_is_share(h)) {
+		const struct cpuset there = topo_cpus_of(t, h->request.ask.share_of);
+
+		c.free = cpuset_and(c.free, &there);
+	}
+	int rc = 0; /* within claims it has what these hold, whatever it asks for */
+	if (h->decision.within_pod)
+		rc = resize_within_pod(&c, h, req);
+	else if (!h->decision.within_claims)
+		rc = resize_booked(&c, h, req);
 	d->cut_short = b->cut;
 	if (rc) { /* it has what it had */
 		struct decision refused = h->decision;

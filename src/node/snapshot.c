@@ -16,7 +16,7 @@ void snapshot_take(struct snapshot *s, const struct ledger *l, const struct sett
 		const struct decision *d = &ledger_at(l, i)->decision;
 		const struct request *req = &ledger_at(l, i)->request;
 
-		if (req->ask.whole_pod)
+		if (req->ask.whole_pod || holding_is_share(ledger_at(l, i)))
 			continue; /* none of the containers */
 		if (ledger_at(l, i)->state == HOLDING_WAITING) {
 			s->nr_waiting++;

@@ -3,6 +3,7 @@
 #include <numafit-cli/journal_fold.h>
 #include <numafit/mem.h>
 #include <numafit/resize.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -87,6 +88,26 @@ static void decide_totals(const struct ledger *l, const struct settings *s, cons
 	follow_with_pool(l, out);
 }
 
+/* A share of a claim, which was held for the first time. */
+static void decide_share(const struct ledger *l, const struct settings *s, const struct record *r,
+	struct arena *a, struct answer *out)
+{
+	struct budget b = budget_of(s->merge_visit_budget);
+	struct record_part *part = arena_alloc(a, sizeof *part);
+
+	admit(&(struct admit_question){l, s, .container = &r->parts[0].request}, &b, a,
+		&out->decision, NULL);
+	if (!part || !out->decision.admit) { /* the difference shows it */
+		out->record.parts = NULL;
+		out->record.nr_parts = 0;
+		return;
+	}
+	out->decision.source = SOURCE_HELD;
+	*part = (struct record_part){r->parts[0].request, out->decision};
+	out->record.parts = part;
+	follow_with_pool(l, out);
+}
+
 bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
 	struct arena *a, struct answer *out)
 {
@@ -103,6 +124,9 @@ bool decide_again(const struct ledger *l, const struct settings *s, const struct
 		decide_pod(l, s, r->pod, a, out);
 	else if (text_equal(r->cause, "run-pod") && refused && !r->pod)
 		decide_totals(l, s, r, a, out);
+	else if (text_equal(r->cause, "prepare") && held &&
+		!shares_find(l, r->parts[0].request.pod.uid, r->parts[0].request.ask.place))
+		decide_share(l, s, r, a, out);
 	else
 		return false;
 	if (!out->record.parts) {

@@ -281,6 +281,10 @@ static const char *whose_cpus(const struct request *req, const struct decision *
 		return "for the pod alone, shared out among its containers";
 	if (request_shares_in_pod(req, d))
 		return "shared with other containers of its pod";
+	if (!nodeset_empty(req->ask.share_of))
+		return "for the containers of this claim, whether any of them runs or not";
+	if (d->within_claims)
+		return "those of its ResourceClaims";
 	if (d->within_pod)
 		return "of its pod's, for it alone";
 	if (w->cores == WISH_CORES_ONE_THREAD)

@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <numafit/admit.h>
+#include <numafit/shares.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -141,6 +142,42 @@ static void place(struct ledger *l, const struct settings *s, unsigned nr)
 	}
 }
 
+/* A share of a claim as the kubelet prepares it, and a container that comes with it. */
+static void bench_share(struct ledger *l, const struct settings *s)
+{
+	const struct claim_share share = {.request = "cpus",
+		.pool = "node",
+		.device = "numa7",
+		.cpus = 8,
+		.nr_memory = 1,
+		.memory = {{0, GIB(8)}}};
+	const char *const pod = "pod";
+	const struct resource_claim claim = {.uid = "claim",
+		.ns = "ns",
+		.name = "claim",
+		.nr = 1,
+		.share = &share,
+		.nr_pods = 1,
+		.pod_uid = &pod};
+	const struct request held = share_request(&claim, 0, 7, "claim/0", "0", pod);
+	struct request with = guaranteed("with", 0, GIB(1));
+	struct decision d;
+
+	BENCH("decide-share", RUNS, decide(l, s, &held, &d));
+	if (!d.admit)
+		abort();
+	struct cpuset pool = ledger_pool_without(l, &d.cpus);
+	if (ledger_set_pool(l, &pool, NULL))
+		abort();
+	d.source = SOURCE_HELD;
+	ledger_hold(l, &held, &d);
+	with.shares = "claim/0";
+	with.pod.uid = pod;
+	BENCH("decide-on-share", RUNS, decide(l, s, &with, &d));
+	if (!d.admit || !d.within_claims)
+		abort();
+}
+
 static void bench_admit(void)
 {
 	static struct topo t;
@@ -177,6 +214,8 @@ static void bench_admit(void)
 	BENCH("decide-wishes", RUNS, decide(l, &s, &wished, &d));
 	if (!d.admit || !cpuset_within(&d.cpus, &t.isolated))
 		abort(); /* it was not what is measured */
+	t.isolated = (struct cpuset){0};
+	bench_share(l, &s);
 	ledger_free(l);
 }
 

@@ -129,7 +129,7 @@ static void check(struct node *n)
 		}
 }
 
-static struct decision create(
+static inline struct decision create(
 	struct node *n, const char *pod, enum qos qos, unsigned milli, uint64_t memory)
 {
 	struct running *r = &n->run[n->nr];
@@ -161,7 +161,7 @@ static struct decision create(
 	return d;
 }
 
-static void synchronize(struct node *n)
+static inline void synchronize(struct node *n)
 {
 	struct request list[RUNNING_MAX];
 	const struct placement *placed[RUNNING_MAX];
