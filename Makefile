@@ -133,6 +133,8 @@ $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
 	$(call link)
 $(B)/interop/%: $(B)/test/interop/kubelet-api/%.o $(LIBS)
 	$(call link)
+$(B)/interop/%: $(B)/test/interop/kubelet-claims/%.o $(LIBS)
+	$(call link)
 
 define page
 	$(call SAY,DOC)
@@ -176,7 +178,7 @@ $(B)/%.h.ok: %.h | $(PB_H)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
 interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins (needs Go); PART="nri kubelet" takes some, ALL=1 all versions
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/interop/grpc_peer
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/interop/grpc_peer $(B)/interop/dra_peer
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e

@@ -1,4 +1,5 @@
 #include <codec/status_json.h>
+#include <numafit/shares.h>
 
 #include <codec/fields_json.h>
 #include <string.h>
@@ -117,6 +118,32 @@ static const struct field claims_rows[] = {
 static const struct fields claims_fields = FIELDS(claims_rows, struct status_claims);
 #undef AT
 
+#define AT(member) offsetof(struct status_dra, member)
+static const struct field dra_rows[] = {
+	FIELD("registration", STRING, AT(registration)),
+	FIELD("slice_generation", U64, AT(slice_generation)),
+	FIELD("slice_current", BOOL, AT(slice_current)),
+	FIELD("prepared", U64, AT(prepared)),
+	FIELD("unprepared", U64, AT(unprepared)),
+	FIELD("failed", U64, AT(failed)),
+	FIELD("waiting", U64, AT(waiting)),
+	FIELD("waited_ms", U64, AT(waited_ms)),
+};
+static const struct fields dra_fields = FIELDS(dra_rows, struct status_dra);
+#undef AT
+
+#define AT(member) offsetof(struct status_share, member)
+static const struct field share_rows[] = {
+	FIELD("namespace", STRING, AT(ns)),
+	FIELD("claim", STRING, AT(claim)),
+	FIELD("share", STRING, AT(place)),
+	FIELD("node", STRING, AT(node)),
+	FIELD("cpus", STRING, AT(cpus)),
+	FIELD("containers", U64, AT(containers)),
+};
+static const struct fields share_fields = FIELDS(share_rows, struct status_share);
+#undef AT
+
 #define AT(member) offsetof(struct status_pool, member)
 static const struct field pool_rows[] = {
 	FIELD("enforced", STRING, AT(enforced)),
@@ -173,6 +200,7 @@ static const struct field status_rows[] = {
 		.fields = &apiserver_fields),
 	FIELD("device_claims", POINTER, AT(info.claims), .optional = true,
 		.fields = &claims_fields),
+	FIELD("dra_driver", POINTER, AT(info.dra), .optional = true, .fields = &dra_fields),
 	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
 		.fields = &pool_fields),
 	FIELD("quiet", POINTER, AT(info.quiet), .optional = true, .fields = &quiet_fields),
@@ -185,6 +213,8 @@ static const struct field status_rows[] = {
 	FIELD("nodes", LIST, AT(nodes), .count = AT(nr_nodes), .fields = &node_fields),
 	FIELD("containers", LIST, AT(containers), .count = AT(nr_containers),
 		.fields = &container_fields),
+	FIELD("claims", LIST, AT(shares), .count = AT(nr_shares), .optional = true,
+		.fields = &share_fields),
 };
 static const struct fields status_fields = FIELDS(status_rows, struct status);
 #undef AT
@@ -285,10 +315,35 @@ static void list_containers(struct status *st, const struct ledger *l, struct ar
 	struct status_container *list = arena_array(a, all, sizeof *list);
 
 	for (size_t i = 0; i < all; i++)
-		if (!ledger_at(l, i)->request.ask.whole_pod)
+		if (!ledger_at(l, i)->request.ask.whole_pod && !holding_is_share(ledger_at(l, i)))
 			list[nr++] = status_of_container(l, ledger_at(l, i), a);
 	st->containers = list;
 	st->nr_containers = nr;
+}
+
+static struct status_share status_of_share(
+	const struct ledger *l, const struct holding *h, struct arena *a)
+{
+	const struct node_ids *ids = &ledger_view(l)->topo->ids;
+
+	return (struct status_share){
+		.ns = h->request.pod.ns,
+		.claim = h->request.pod.name,
+		.place = h->request.ask.name,
+		.node = keep_nodes(a, h->request.ask.share_of, ids),
+		.cpus = keep_cpus(a, &h->decision.cpus),
+		.containers = shares_count_users(l, h->request.container_id),
+	};
+}
+
+static void list_shares(struct status *st, const struct ledger *l, struct arena *a)
+{
+	struct status_share *list = arena_array(a, ledger_view(l)->nr_shares, sizeof *list);
+
+	for (size_t i = 0; list && ledger_view(l)->nr_shares && i < ledger_count(l); i++)
+		if (holding_is_share(ledger_at(l, i)))
+			list[st->nr_shares++] = status_of_share(l, ledger_at(l, i), a);
+	st->shares = list;
 }
 
 /* Into a buffer that doubles until it is large enough. */
@@ -322,6 +377,7 @@ char *status_json_format(const struct status_info *info, const struct settings *
 	arena_init(&a, SIZE_MAX); /* what it holds is bounded by the ledger: no limit, no failure */
 	list_nodes(&st, snapshot, &a);
 	list_containers(&st, l, &a);
+	list_shares(&st, l, &a);
 	(void)words_of_settings(s, &a, &st.settings, NULL);
 	char *document = status_print(&st);
 	arena_fini(&a);

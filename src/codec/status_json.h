@@ -62,6 +62,16 @@ struct status_claims {
 	uint64_t waits, waited_ns; /* answers that waited, all in all */
 };
 
+/* The DRA driver numafit.io. */
+struct status_dra {
+	const char *registration; /* with the kubelet: "waiting", "offered", "asked", "refused", "up" */
+	uint64_t slice_generation; /* of the ResourceSlice that the API server has; 0: none */
+	bool slice_current;        /* it is as it should be */
+	/* Claims since the daemon's start; those that the kubelet waits for now; how long it waited for those that
+	 * were prepared, all in all. */
+	uint64_t prepared, unprepared, failed, waiting, waited_ms;
+};
+
 /* How the shared pool is enforced. */
 struct status_pool {
 	const char *enforced;    /* a word: "cgroup" or "updates" */
@@ -108,6 +118,7 @@ struct status_info {
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */
 	const struct status_claims *claims;       /* NULL: they are not looked at */
+	const struct status_dra *dra;             /* NULL: it is off */
 	const struct status_pool *enforcement;    /* NULL: an older daemon */
 	const struct status_quota *quota;         /* likewise */
 	const struct status_quiet *quiet;         /* NULL: nobody may wish for it */
@@ -139,6 +150,14 @@ struct status_container {
 	const char *wishes; /* "cpus=shared cores=whole"; NULL: none */
 };
 
+/* A share of a ResourceClaim. */
+struct status_share {
+	const char *ns, *claim, *place;
+	const char *node; /* its NUMA node */
+	const char *cpus;
+	uint64_t containers; /* that run on it */
+};
+
 struct status {
 	struct status_info info;
 	const char *machine;
@@ -148,6 +167,8 @@ struct status {
 	size_t nr_nodes;
 	const struct status_container *containers;
 	size_t nr_containers;
+	const struct status_share *shares;
+	size_t nr_shares;
 };
 
 enum { STATUS_JSON_MAX = 64 << 20 };

@@ -68,10 +68,12 @@ struct metrics {
 	uint64_t generation, journal_bytes;
 	uint64_t journal_failing;      /* it cannot be written: 1 */
 	struct status_kubelet kubelet; /* no tokens: they are off */
-	bool has_config, has_apiserver, has_claims;
+	bool has_config, has_apiserver, has_claims, has_dra;
 	struct status_config config;
 	struct status_apiserver apiserver;
 	struct status_claims claims;
+	struct status_dra dra;
+	uint64_t shares; /* of claims, that are held */
 	struct status_pool pool;
 	struct status_quota quota;
 	struct status_quiet quiet;

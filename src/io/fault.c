@@ -27,6 +27,8 @@ static const struct {
 	[FAULT_ANSWERED] = {"answered", 0},
 	[FAULT_TO_ALLOCATE] = {"to-allocate", 0},
 	[FAULT_ALLOCATED] = {"allocated", 0},
+	[FAULT_TO_PREPARE] = {"to-prepare", 0},
+	[FAULT_PREPARED] = {"prepared", 0},
 	[FAULT_BETWEEN_LINES] = {"between-lines", 0},
 	[FAULT_TO_WRITE_CGROUP] = {"to-write-cgroup", 0},
 	[FAULT_CGROUP_WRITTEN] = {"cgroup-written", 0},

@@ -23,6 +23,8 @@ enum fault {
 	/* and those of an Allocate's own: it appends and commits like a create */
 	FAULT_TO_ALLOCATE = NR_FAULTS, /* it was understood */
 	FAULT_ALLOCATED,               /* its answer was made */
+	FAULT_TO_PREPARE,              /* a claim was read that the kubelet prepares */
+	FAULT_PREPARED,                /* it is held, and its answer was made */
 	/* and that of a change whose record has several lines: some are in the journal, the one
 	 * that commits them is not */
 	FAULT_BETWEEN_LINES,

@@ -219,6 +219,11 @@ const char *nri_conn_runtime(const struct nri_conn *c)
 	return c->session ? nri_session_runtime(c->session) : "";
 }
 
+bool nri_conn_shows_cdi(const struct nri_conn *c)
+{
+	return c->session && nri_session_shows_cdi(c->session);
+}
+
 bool nri_conn_sets_memory_policies(const struct nri_conn *c)
 {
 	return c->session && nri_session_sets_memory_policies(c->session);

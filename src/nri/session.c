@@ -34,6 +34,7 @@ struct nri_session {
 	bool updates_are_safe; /* this runtime may be sent UpdateContainers */
 	bool forgets;          /* nri_session_forgets() */
 	bool sets_policies;    /* nri_session_sets_memory_policies() */
+	bool shows_cdi;        /* nri_session_shows_cdi() */
 	void (*updated)(void *ctx, const char *problem); /* called with the answer to one */
 };
 
@@ -273,7 +274,8 @@ static bool is_at_least(const char *version, const unsigned since[VERSION_PARTS]
 /* Before this NRI an UpdateContainers that meets any other event locks up the runtime (containerd
  * issue 13733, NRI pull request 301). A runtime that gives no version may be older. */
 static const unsigned safe_updates_since[VERSION_PARTS] = {0, 12, 1};
-/* Since these a runtime knows LinuxMemoryPolicy and FailurePolicy. */
+/* Since these a runtime knows Container.CDI_devices, LinuxMemoryPolicy and FailurePolicy. */
+static const unsigned cdi_since[VERSION_PARTS] = {0, 10, 0};
 static const unsigned memory_policy_since[VERSION_PARTS] = {0, 12, 0};
 static const unsigned failure_policy_since[VERSION_PARTS] = {0, 12, 4};
 
@@ -339,6 +341,7 @@ static int session_configure(struct nri_session *s, struct call *c, struct err *
 	s->request_timeout_ms = timeout_from(conf.request_timeout_ms, REQUEST_TIMEOUT_MS);
 	s->updates_are_safe = is_at_least(conf.nri_version, safe_updates_since);
 	s->sets_policies = may_know(&conf, memory_policy_since);
+	s->shows_cdi = is_at_least(conf.nri_version, cdi_since);
 	s->forgets = !text_equal(conf.runtime_name, "containerd");
 	session_log(s, "nri-configured", s->runtime_name);
 	if (*conf.config)
@@ -573,6 +576,11 @@ void nri_session_free(struct nri_session *s)
 bool nri_session_forgets(const struct nri_session *s)
 {
 	return s->forgets;
+}
+
+bool nri_session_shows_cdi(const struct nri_session *s)
+{
+	return s->shows_cdi;
 }
 
 bool nri_session_sets_memory_policies(const struct nri_session *s)

@@ -168,6 +168,9 @@ bool nri_session_takes_updates(const struct nri_session *s);
  * then lists it as it was created. containerd writes down each change; CRI-O does not (up
  * to 1.36 at least), and others may not. */
 bool nri_session_forgets(const struct nri_session *s);
+/* Whether the runtime's NRI shows the CDI devices of a container (0.10.0 and later, says Configure; a
+ * runtime that does not give its version may not). */
+bool nri_session_shows_cdi(const struct nri_session *s);
 /* Whether the runtime's NRI has memory policies (0.12.0 and later, says Configure). Whether what runs
  * containers then sets them is another matter: it skips those that it does not know. */
 bool nri_session_sets_memory_policies(const struct nri_session *s);

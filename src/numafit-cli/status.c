@@ -149,6 +149,21 @@ static void print_claims(const struct status_claims *c)
 	(void)putchar('\n');
 }
 
+static void print_dra(const struct status_dra *v, size_t nr_shares)
+{
+	if (!v)
+		return;
+	(void)printf("claims of CPUs and memory: %zu held; with the kubelet: %s; ResourceSlice %s",
+		nr_shares, v->registration,
+		v->slice_current ? "published" : "NOT as it should be, or not known yet");
+	if (v->waiting)
+		(void)printf("; %llu are being prepared", (unsigned long long)v->waiting);
+	if (v->failed)
+		(void)printf("; %llu failed since numafitd started (its log says why)",
+			(unsigned long long)v->failed);
+	(void)putchar('\n');
+}
+
 static void print_enforcement(const struct status_pool *p)
 {
 	bool by_cgroups = text_equal(p->enforced, pool_enforced_words[POOL_BY_CGROUPS]);
@@ -244,6 +259,7 @@ static void print_status_head(const struct status *st)
 	print_kubelet(st->info.kubelet);
 	print_pod_facts(st->info.pod_facts);
 	print_claims(st->info.claims);
+	print_dra(st->info.dra, st->nr_shares);
 	if (st->info.apiserver && st->info.apiserver->unusable)
 		(void)printf("API server: the credentials for it cannot be used: %s\n",
 			st->info.apiserver->unusable);
@@ -321,6 +337,32 @@ static void print_status_nodes(const struct status *st)
 	table_fini(&t);
 }
 
+/* Claims hold CPUs whether containers run on them or not. */
+static void print_shares(const struct status *st, const struct options *o)
+{
+	static const char *const titles[] = {"CLAIM", "SHARE", "NODE", "CPUS", "CONTAINERS"};
+	struct table t = {.nr_columns = sizeof titles / sizeof *titles};
+	bool any = false;
+
+	for (size_t i = 0; i < t.nr_columns; i++)
+		table_add(&t, "%s", titles[i]);
+	for (const struct status_share *s = st->shares; s < st->shares + st->nr_shares; s++) {
+		if (o->ns && !text_equal(o->ns, s->ns))
+			continue;
+		table_add(&t, "%s/%s", s->ns, s->claim);
+		table_add(&t, "%s", s->place);
+		table_add(&t, "%s", s->node);
+		table_add(&t, "%s", s->cpus);
+		table_add(&t, "%llu", (unsigned long long)s->containers);
+		any = true;
+	}
+	if (any) {
+		(void)putchar('\n');
+		table_print(&t, stdout);
+	}
+	table_fini(&t);
+}
+
 static const char *own_words(const struct status_container *c)
 {
 	if (c->left)
@@ -381,6 +423,7 @@ static int print_status(const char *document, size_t len, const struct options *
 		print_status_head(&st);
 		print_status_nodes(&st);
 		print_containers(&st, o);
+		print_shares(&st, o);
 	}
 	arena_fini(&a);
 	return rc;

@@ -3,6 +3,7 @@
 #include "cluster_state.h"
 #include "over.h"
 #include "claims.h"
+#include "dra.h"
 #include "decision_log.h"
 #include "services.h"
 
@@ -298,6 +299,7 @@ static void start_parts(struct cluster *c)
 	if (s->pods_watch)
 		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	claims_watch(d, c->api);
+	dra_watch(d, c->api);
 	if (s->events && s->mode == MODE_MANAGE)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
@@ -312,7 +314,7 @@ static bool cluster_is_wanted(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
 
-	return s->nrt || s->numatopology || s->pods_watch || s->events || d->claims ||
+	return s->nrt || s->numatopology || s->pods_watch || s->events || d->claims || d->dra ||
 	       s->refusal_action == REFUSAL_EVICT || reload_wants_labels(d);
 }
 
@@ -417,6 +419,7 @@ void cluster_stop(struct daemon *d)
 	evictions_close(c->evictions);
 	api_pods_close(steal(d->api_pods));
 	claims_stop(d);
+	dra_unwatch(d);
 	api_free(c->api);
 	free(c);
 }

@@ -13,6 +13,7 @@ struct pool_bounds;
 struct quotas;
 struct quiet;
 struct claims;
+struct dra;
 struct self_files;
 
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
@@ -33,6 +34,7 @@ struct daemon {
 	struct services *services; /* NULL: there are none */
 	struct api_pods *api_pods; /* this node's, as the API server has them; likewise */
 	struct claims *claims;     /* likewise */
+	struct dra *dra;           /* likewise */
 	struct runtime runtime;
 	struct updater *updater; /* NULL: there is none */
 	struct self_files *self; /* likewise */

@@ -4,6 +4,7 @@
 #include "gather.h"
 
 #include "claims.h"
+#include "dra.h"
 #include "reply.h"
 #include "services_state.h"
 
@@ -12,6 +13,7 @@
 #include <io/log.h>
 #include <numafit/admit.h>
 #include <numafit/leases.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 
 #include <string.h>
@@ -484,11 +486,45 @@ void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena 
 	pod->container = list ? list : pod->container;
 }
 
-void gather_running(
-	const struct daemon *d, struct request *containers, size_t nr, struct arena *a)
+/* By the kubelet's present answer, where that is no older than the pod's sandbox. */
+static const char *shares_by_kubelet(
+	struct daemon *d, const struct request *req, struct arena *a)
 {
-	for (size_t i = 0; i < nr; i++)
+	struct services *v = d->services;
+	const struct container_held *held = NULL;
+	const char **cdi = NULL;
+	size_t nr = 0, room = 0;
+
+	if (v && v->pod_resources && gather_is_answered(v, req->pod.uid, SINCE_SANDBOX))
+		held = pod_resources_find(
+			v->pod_resources, req->pod.ns, req->pod.name, req->ask.name);
+	for (size_t i = 0; held && i < held->nr_claims; i++)
+		room += held->claim[i].nr_cdi;
+	cdi = held ? arena_array(a, room, sizeof *cdi) : NULL;
+	for (size_t i = 0; cdi && i < held->nr_claims; i++)
+		for (size_t k = 0; k < held->claim[i].nr_cdi; k++)
+			cdi[nr++] = held->claim[i].cdi[k];
+	return cdi ? shares_of_cdi(cdi, nr, a) : "";
+}
+
+/* The shares that it comes with. Where the runtime does not show CDI devices a container of a pod that claims are prepared for may
+ * have some, unless the pod's spec says that it has none. */
+static void add_shares(struct daemon *d, struct request *req, struct arena *a)
+{
+	const bool may_have = !find_known_pod(d, &req->pod) || req->ask.has_claims;
+
+	req->shares = shares_of_cdi(req->cdi, req->nr_cdi, a);
+	if (!req->shares && may_have && d->engine && !nri_conn_shows_cdi(d->runtime.conn) &&
+		shares_has_pod(engine_ledger(d->engine), req->pod.uid))
+		req->shares = shares_by_kubelet(d, req, a);
+}
+
+void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a)
+{
+	for (size_t i = 0; i < nr; i++) {
+		add_shares(d, &containers[i], a);
 		(void)take_wishes(d, &containers[i].pod, &containers[i].ask, a);
+	}
 }
 
 void gather_container(struct daemon *d, struct request *req, struct arena *a)
@@ -497,6 +533,8 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a)
 	add_attached_devices(d, req, a);
 	advice_of_container(d, req, a);
 	wishes_of_container(d, req, a);
+	add_shares(d, req, a);
+	dra_note_create(d, req);
 	if (admit_has_tokens(&d->settings, req))
 		req->owner = gather_token_owner(d, req);
 }
@@ -508,6 +546,12 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 	/* by now its containers have been given all that they get, and a pod that had its name, or
 	 * a static one even its uid, has it no more */
 	ask_since_sandbox(d, pod->uid);
+	if (known && has_claims(known) && d->engine &&
+		shares_in_namespace(engine_ledger(d->engine), pod->ns)) {
+		pod->apart = POD_APART_CLAIMS;
+		dra_note_pod(d, pod);
+		return;
+	}
 	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
 	if (!pod->container)

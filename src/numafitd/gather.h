@@ -20,7 +20,7 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
  * wish for NUMA nodes. */
 void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a);
 /* The same for containers that run already: nothing is logged. */
-void gather_running(const struct daemon *d, struct request *containers, size_t nr, struct arena *a);
+void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a);
 /* Whether the devices of its claims are known, as gather_container() would find now. */
 enum claims_known gather_claims(struct daemon *d, const struct request *req);
 /* The same of a pod whose sandbox is being started, of which this is the first question or not; one

@@ -188,6 +188,11 @@ static void log_start(const struct daemon *d)
 			"them, as with the kubelet\" action=\"bring the nodes online, and restart "
 			"numafitd\"",
 			cpuset_format(&d->topo.nodeless, nodeless, sizeof nodeless));
+	if (!s->claims && ledger_view(engine_ledger(d->engine))->nr_shares)
+		log_line(LOG_WARN, "claims-held-without-driver",
+			"shares=%zu text=\"ResourceClaims hold CPUs, and the kubelet cannot unprepare "
+			"them\" action=\"set claims.enabled to true until their pods have ended\"",
+			ledger_view(engine_ledger(d->engine))->nr_shares);
 	if (cpuset_empty(&s->reserved_cpus))
 		log_line(LOG_WARN, "no-reserved-cpus",
 			"action=\"set reservedSystemCPUs, so that the system and shared containers "
@@ -299,8 +304,8 @@ static int run_action(struct daemon *d, const struct options *o, struct err *e)
 	}
 	log_set_level(d->settings.log_level);
 	beside_kubelet(d);
-	if (d->settings.mode != MODE_MANAGE)
-		d->settings.device_plugin = false; /* who places nothing gives nothing out */
+	if (d->settings.mode != MODE_MANAGE) /* who places nothing gives nothing out */
+		d->settings.device_plugin = d->settings.claims = false;
 	return run_daemon(d, e) < 0 ? EXIT_CANNOT : EXIT_DONE;
 }
 

@@ -10,7 +10,7 @@
 
 static bool waits(const struct holding *h)
 {
-	return h->state == HOLDING_WAITING;
+	return h->state == HOLDING_WAITING && !holding_is_share(h);
 }
 
 /* Any entry of that pod, of its containers that run where `running`, or NULL. */

@@ -1,6 +1,7 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "decision_log.h"
+#include "dra.h"
 #include "gather.h"
 #include "pool.h"
 #include "quiet.h"
@@ -311,6 +312,7 @@ static void done(void *ctx, const struct record *r)
 	self_note_change(d);
 	quiet_note_record(d, r);
 	services_note_change(d);
+	dra_note_change(d);
 	cluster_note_change(d);
 }
 

@@ -3,6 +3,7 @@
 #include "cluster.h"
 #include <daemon-files/config.h>
 #include "daemon.h"
+#include "dra.h"
 #include "services.h"
 #include "pool.h"
 #include "quiet.h"
@@ -101,6 +102,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 	pool_follow_event(d);
 	quota_note_all(d);
 	quiet_note_all(d);
+	dra_note_change(d);
 	updater_note_change(d);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include "claims.h"
 #include "cluster.h"
 #include "decision_log.h"
+#include "dra.h"
 #include "over.h"
 #include "services_state.h"
 
@@ -55,18 +56,22 @@ static void list_tokens_anew(void *ctx)
 	device_plugin_changed(v->plugin);
 }
 
-static void serve_plugin(struct services *v)
+static void serve(struct services *v)
 {
 	const struct rpc_server_options server = {.request_max = DEVICE_PLUGIN_MESSAGE_MAX,
 		.ctx = v,
 		.refused = on_registration_refused};
 
+	v->server = rpc_server_new(v->pump, &server);
+}
+
+static void serve_plugin(struct services *v)
+{
 	v->tokens = tokens_handler;
 	v->tokens.ctx = v;
 	v->tokens.on_event = log_event;
 	if (!v->d->settings.pre_start_container)
 		v->tokens.pre_start = NULL;
-	v->server = rpc_server_new(v->pump, &server);
 	v->plugin = device_plugin_new(v->server, &v->tokens);
 	v->changed = loop_timer_new(v->d->loop, list_tokens_anew, v);
 }
@@ -210,7 +215,7 @@ static void start_pods_api(struct services *v)
 /* Whether gRPC is needed, whatever the kubelet serves. */
 static bool needs_pump(const struct settings *s)
 {
-	return s->device_plugin || s->pod_resources || s->pods_api == PODS_API_ON;
+	return s->device_plugin || s->pod_resources || s->claims || s->pods_api == PODS_API_ON;
 }
 
 int services_start(struct daemon *d, struct err *e)
@@ -229,8 +234,12 @@ int services_start(struct daemon *d, struct err *e)
 	if (s->pod_resources || s->device_plugin) /* tokens that nobody comes for show there */
 		ask_pod_resources(v);
 	start_pods_api(v);
+	if (s->device_plugin || s->claims)
+		serve(v);
 	if (s->device_plugin)
 		serve_plugin(v);
+	if (s->claims)
+		dra_start(d, v->server);
 	return 0;
 }
 
@@ -245,11 +254,13 @@ void services_stop(struct daemon *d)
 		loop_timer_close(v->changed);
 	registration_close(v->registration);
 	v->registration = NULL;
+	dra_leave(d);
 	retry_free(v->looking);
 	pods_close(v->pods);
 	pod_resources_close(v->pod_resources);
 	rpc_server_free(v->server);
 	device_plugin_free(v->plugin);
+	dra_stop(d);
 	rpc_pump_free(v->pump);
 	free(v);
 }

@@ -1,6 +1,7 @@
 /* The socket that `numafit status` asks: one line in, one document out, and the connection ends. */
 #include "status.h"
 #include "claims.h"
+#include "dra.h"
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
@@ -71,6 +72,7 @@ char *status_document(const struct daemon *d)
 	struct status_apiserver apiserver;
 	struct status_config config;
 	struct status_claims claims;
+	struct status_dra dra;
 	const struct status_pool pool = pool_status(d);
 	const struct status_quota quota = quota_status(d);
 	struct status_quiet quiet;
@@ -91,6 +93,8 @@ char *status_document(const struct daemon *d)
 		info.apiserver = &apiserver;
 	if (claims_status(d, &claims))
 		info.claims = &claims;
+	if (dra_status(d, &dra))
+		info.dra = &dra;
 	info.counters.log_dropped = log_dropped();
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));

@@ -3,6 +3,7 @@
 #include "sweep.h"
 #include "cluster.h"
 #include "daemon.h"
+#include "dra.h"
 #include "pool.h"
 #include "quiet.h"
 #include "quota.h"
@@ -317,6 +318,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 	recorder_count_change(d);
 	pool_follow_event(d);
 	services_note_change(d);
+	dra_note_change(d);
 	cluster_note_change(d);
 }
 

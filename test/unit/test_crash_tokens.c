@@ -338,9 +338,11 @@ static unsigned hits_of(const struct rig *r, unsigned fault, bool allocate)
 
 /* The kernel's files are written where the machine is this one: test_crash_pool and test_quiet die
  * there. */
-static bool is_of_kernel(unsigned fault)
+/* Neither a create nor an Allocate passes there. */
+static bool is_elsewhere(unsigned fault)
 {
-	return fault >= FAULT_TO_WRITE_CGROUP && fault <= FAULT_TUNABLE_WRITTEN;
+	return (fault >= FAULT_TO_WRITE_CGROUP && fault <= FAULT_TUNABLE_WRITTEN) ||
+	       fault == FAULT_TO_PREPARE || fault == FAULT_PREPARED;
 }
 
 /* Die at each place where an Allocate passes, or at each other one, for some lives: some more where
@@ -351,7 +353,7 @@ static void die_at_each(struct rig *r, bool allocate)
 
 	for (unsigned n = 0; n < MORE * lives; n++)
 		for (unsigned f = 0; f < NR_DEATHS; f++) {
-			if (is_of_allocate(f) != allocate || is_of_kernel(f) ||
+			if (is_of_allocate(f) != allocate || is_elsewhere(f) ||
 				(n >= lives && hits_of(r, f, allocate)))
 				continue;
 			one_life(r, f, allocate && n % 3 > 0);
@@ -359,7 +361,7 @@ static void die_at_each(struct rig *r, bool allocate)
 		}
 	print_message("%u lives\n", nr);
 	for (unsigned f = 0; f < NR_DEATHS; f++) {
-		if (is_of_allocate(f) != allocate || is_of_kernel(f))
+		if (is_of_allocate(f) != allocate || is_elsewhere(f))
 			continue;
 		print_message("%s: %u\n", fault_name(f), hits_of(r, f, allocate));
 		if (!hits_of(r, f, allocate))

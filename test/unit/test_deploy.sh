@@ -138,6 +138,18 @@ component components/evict >"$dir/got"
 same "evict adds evictions" "/pods/eviction: create"
 component components/device-claims >"$dir/got"
 same "device-claims adds lists and watches of ResourceSlices" "resource.k8s.io/resourceslices: list watch"
+component components/dra-driver >"$dir/got"
+same "dra-driver adds what its slices and claims need" "resource.k8s.io/resourceclaims: get
+resource.k8s.io/resourceslices: get list watch create update delete"
+flat deploy/components/dra-driver/policy.yaml >"$dir/got"
+check "and its policy is about what numafitd is called, and about slices" sh -c "
+	grep -q 'numafit-system:numafitd' '$dir/got' && grep -qF 'resourceRules.0.resources.0 resourceslices' '$dir/got' &&
+	grep -qF 'spec.driver == \"numafit.io\"' '$dir/got'"
+value deploy/components/dra-driver/deviceclasses.yaml 'metadata\.name' >"$dir/got"
+same "it has two classes" "numafit.io
+numafit.io-whole-cores"
+value deploy/components/dra-driver/deviceclasses.yaml 'spec\.selectors\.0\.cel\.expression' | sort -u >"$dir/got"
+same "both of this driver's devices" "device.driver == \"$(sed -n 's/^#define CLAIM_DRIVER "\(.*\)"/\1/p' include/numafit/resource_claim.h)\""
 component components/quiet >"$dir/got"
 same "quiet adds no right in the cluster" ""
 component components/observed-placement >"$dir/got"

@@ -8,6 +8,7 @@
 #include <numafit/text.h>
 #include <numafitd/claims.h>
 #include <numafitd/daemon.h>
+#include <numafitd/dra.h>
 #include <numafitd/gather.h>
 #include <numafitd/services_state.h>
 
@@ -133,10 +134,27 @@ uint64_t nri_conn_patience_ms(const struct nri_conn *c)
 	return patience_ms;
 }
 
+static bool shows_cdi = true;
+bool nri_conn_shows_cdi(const struct nri_conn *c)
+{
+	(void)c;
+	return shows_cdi;
+}
+
 bool nri_conn_sets_memory_policies(const struct nri_conn *c)
 {
 	(void)c;
 	return true;
+}
+
+void dra_note_create(struct daemon *d, const struct request *req)
+{
+	(void)d, (void)req;
+}
+
+void dra_note_pod(struct daemon *d, const struct pod *pod)
+{
+	(void)d, (void)pod;
 }
 
 void nri_conn_resume(struct nri_conn *c)

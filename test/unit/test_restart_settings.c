@@ -21,7 +21,8 @@ static const struct row rows[] = {
 	{"devicePlugin.preStartContainer", "false", ""}, {"podResources.enabled", "true", ""},
 	{"podsAPI.enabled", "false", ""}, {"apiServer.kubeconfig", "/etc/kubeconfig", ""},
 	{"apiServer.context", "other", ""}, {"podsWatch.enabled", "true", ""},
-	{"deviceClaims.enabled", "true", ""}, {"events.enabled", "true", ""},
+	{"deviceClaims.enabled", "true", ""}, {"claims.enabled", "true", ""},
+	{"claims.cdiDirectory", "/other", ""}, {"events.enabled", "true", ""},
 	{"nodeResourceTopology.enabled", "true", ""}, {"numatopology.enabled", "true", ""},
 	{"metrics.address", "", ""}, {"sharedPool.enforce", "updates", ""},
 	{"runDirectory", NULL, ""}, /* another journal */

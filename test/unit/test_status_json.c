@@ -91,6 +91,7 @@ static void hold_shared(struct ledger *l, const char *id)
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
 static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
 static const struct status_claims claims = {"up", 4, 24, 1, {3, 2}, 5, 6000};
+static const struct status_dra dra = {"up", 7, true, 8, 9, 10, 11, 12};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
 static const struct status_pool shared_pool = {
 	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
@@ -100,7 +101,7 @@ static const struct status_quiet quiet = {.irq_cpus = {{0xc}}, .moved = 7, .unmo
 	.irqbalance = true, .frequencies_not = "/sys/devices/system/cpu: Read-only file system"};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
 	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
-	&claims, &shared_pool, &cfs_quota,
+	&claims, &dra, &shared_pool, &cfs_quota,
 	&quiet, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
 
 static char *document_of(const struct ledger *l)
@@ -155,6 +156,14 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.claims->unknown[CLAIMS_NOT_PUBLISHED - 1], 2);
 	assert_int_equal(st.info.claims->waits, 5);
 	assert_int_equal(st.info.claims->waited_ns, 6000);
+	assert_string_equal(st.info.dra->registration, "up");
+	assert_int_equal(st.info.dra->slice_generation, 7);
+	assert_true(st.info.dra->slice_current);
+	assert_int_equal(st.info.dra->prepared, 8);
+	assert_int_equal(st.info.dra->unprepared, 9);
+	assert_int_equal(st.info.dra->failed, 10);
+	assert_int_equal(st.info.dra->waiting, 11);
+	assert_int_equal(st.info.dra->waited_ms, 12);
 	assert_string_equal(st.info.enforcement->enforced, "cgroup");
 	assert_null(st.info.enforcement->why_updates);
 	assert_string_equal(st.info.enforcement->problem, shared_pool.problem);

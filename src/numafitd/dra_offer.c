@@ -1,0 +1,93 @@
+/* The ledger -> the NUMA nodes of the node's ResourceSlice, in the order in which a scheduler is to
+ * fill them. */
+#include "dra_state.h"
+
+#include <numafit/number.h>
+#include <numafit/shares.h>
+
+#include <stdlib.h>
+
+/* Two NUMA nodes change places when one has so many CPUs more of the other's than before: else each
+ * small pod would have the slice written anew. */
+enum { HYSTERESIS_PARTS = 8 };
+
+static unsigned left_on(const struct share_offer *o)
+{
+	return o->cpus > o->claimed ? o->cpus - o->claimed : 0;
+}
+
+/* Whether b is to come before a, which has been before it until now. */
+static bool should_swap(
+	enum claims_order order, const struct share_offer *a, const struct share_offer *b)
+{
+	const unsigned margin = number_max(a->total, b->total) / HYSTERESIS_PARTS;
+
+	return order == CLAIMS_MOST_ALLOCATED ? left_on(b) + margin < left_on(a)
+					      : left_on(b) > left_on(a) + margin;
+}
+
+static void keep_in_order(struct dra *v, const struct share_offer *offer)
+{
+	const enum claims_order order = v->d->settings.claims_order;
+
+	for (unsigned end = v->nr_order; end > 1; end--)
+		for (unsigned i = 0; i + 1 < end; i++) {
+			const unsigned here = v->order[i];
+
+			if (!should_swap(order, &offer[here], &offer[v->order[i + 1]]))
+				continue;
+			v->order[i] = v->order[i + 1];
+			v->order[i + 1] = here;
+		}
+}
+
+static unsigned caches_on(const struct topo *t, unsigned node)
+{
+	bool seen[CPUSET_BITS] = {false};
+	unsigned nr = 0;
+
+	cpuset_each (cpu, &t->node[node].cpus) {
+		nr += !seen[t->cpu[cpu].uncore];
+		seen[t->cpu[cpu].uncore] = true;
+	}
+	return nr;
+}
+
+static struct slice_node node_of(
+	const struct topo *t, unsigned node, const struct share_offer *offer)
+{
+	const unsigned first = cpuset_next(&t->node[node].cpus, 0);
+	struct slice_node out = {
+		.node_id = t->ids.id[node],
+		.socket = t->cpu[first].socket,
+		.nr_caches = caches_on(t, node),
+		.threads = t->nr_cores ? t->nr_cpus / t->nr_cores : 1,
+		.cpus = offer->cpus,
+		.closed = offer->closed,
+	};
+
+	for (unsigned k = 0; k < t->nr_kinds; k++)
+		if (offer->memory[k])
+			out.memory[out.nr_memory++] =
+				(struct memory_ask){t->page_bytes[k], offer->memory[k]};
+	return out;
+}
+
+size_t dra_wanted(void *ctx, struct slice_node *out)
+{
+	struct dra *v = ctx;
+	const struct ledger *l = engine_ledger(v->d->engine);
+	const struct topo *t = ledger_view(l)->topo;
+	struct share_offer offer[NODES_MAX];
+	size_t nr = 0;
+
+	shares_offer(l, &v->d->settings, offer);
+	if (!v->nr_order)
+		nodeset_each (n, t->nodes)
+			v->order[v->nr_order++] = n;
+	keep_in_order(v, offer);
+	for (unsigned i = 0; i < v->nr_order; i++)
+		if (offer[v->order[i]].cpus)
+			out[nr++] = node_of(t, v->order[i], &offer[v->order[i]]);
+	return nr;
+}
