@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,8 +66,11 @@ func newClusterOf(t *testing.T, o options) *cluster {
 	c := emptyCluster(t)
 	n := c.node
 	n.options = o
-	n.kubelet = &kubeletOptions{policy: "none", more: kubeletInCluster,
+	n.kubelet = &kubeletOptions{policy: "none", more: maps.Clone(kubeletInCluster),
 		args: []string{"--kubeconfig=" + n.path("node.kubeconfig"), "--node-ip=" + nodeIP}}
+	if o.kubelet != nil {
+		maps.Copy(n.kubelet.more, o.kubelet.more)
+	}
 	c.nrNodes, c.patch = madeNodes, onMadeUpMachine()
 	t.Cleanup(c.end)
 	n.prepareKubelet()

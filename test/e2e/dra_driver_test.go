@@ -137,11 +137,17 @@ func (p *draPlugin) NotifyRegistrationStatus(_ context.Context, s *registration.
 
 // A claim, as far as the driver and the test need it.
 type draClaim struct {
-	Metadata struct{ Name, UID string }
-	Status   struct {
+	Metadata struct {
+		Name, UID   string
+		Annotations map[string]string
+	}
+	Status struct {
 		Allocation struct {
 			Devices struct {
-				Results []struct{ Request, Driver, Pool, Device string }
+				Results []struct {
+					Request, Driver, Pool, Device, ShareID string
+					ConsumedCapacity                       map[string]string
+				}
 			}
 		}
 		ReservedFor []struct{ Name string }
@@ -168,6 +174,9 @@ func (p *draPlugin) prepare(c *dra.Claim) (*dra.NodePrepareResourceResponse, err
 	one := &dra.NodePrepareResourceResponse{}
 	var edits []string
 	for i, result := range claim.Status.Allocation.Devices.Results {
+		if result.Driver != draDriver {
+			continue
+		}
 		name := fmt.Sprintf("%s-%d", c.Uid, i)
 		one.Devices = append(one.Devices, &dra.Device{RequestNames: []string{result.Request}, PoolName: result.Pool,
 			DeviceName: result.Device, CdiDeviceIds: []string{draDriver + "/claim=" + name}})

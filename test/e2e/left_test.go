@@ -15,7 +15,12 @@ import (
 
 func (n *node) checkNothingIsLeft() {
 	n.endForgottenShims()
-	n.await("the shims to end", func() bool { return len(shims(n.dir)) == 0 || n.Failed() })
+	n.awaitOrder("the shims to end", func() string {
+		if n.Failed() {
+			return ""
+		}
+		return n.withTheirLog(shims(n.dir))
+	})
 	for _, s := range shims(n.dir) {
 		n.Errorf("a shim is left: %s", s)
 	}
@@ -27,6 +32,26 @@ func (n *node) checkNothingIsLeft() {
 		}
 	}
 	n.removeCgroups()
+}
+
+// withTheirLog is the shims, each with what containerd's log says of it last.
+func (n *node) withTheirLog(left []string) string {
+	const most = 8
+	var text strings.Builder
+	log, _ := os.ReadFile(n.path("containerd.log"))
+	for _, shim := range left {
+		var of []string
+		text.WriteString(shim + "\n")
+		args := strings.Fields(shim)
+		i := slices.Index(args, "-id")
+		for _, l := range strings.Split(string(log), "\n") {
+			if i >= 0 && strings.Contains(l, args[i+1]) {
+				of = append(of, l)
+			}
+		}
+		text.WriteString(strings.Join(of[max(0, len(of)-most):], "\n"))
+	}
+	return text.String()
 }
 
 // endForgottenShims: of a sandbox that a plugin refuses containerd 2.4.2 forgets the shim now and

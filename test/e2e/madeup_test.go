@@ -54,6 +54,8 @@ func (n *node) makeUp() {
 	for cpu := range madeCPUs {
 		n.must(os.Symlink(fmt.Sprintf("../../cpu/cpu%d", cpu),
 			fmt.Sprintf("%s/sys/devices/system/node/node%d/cpu%d", dir, nodeOf(cpu), cpu)))
+		n.must(os.Symlink(fmt.Sprintf("../../node/node%d", nodeOf(cpu)),
+			fmt.Sprintf("%s/sys/devices/system/cpu/cpu%d/node%d", dir, cpu, nodeOf(cpu))))
 	}
 	for i, path := range n.covered {
 		if err := syscall.Mount(dir+path, path, "", syscall.MS_BIND, ""); err != nil {

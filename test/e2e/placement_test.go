@@ -44,6 +44,8 @@ type status struct {
 		Reserved int `json:"cpus_reserved"`
 	}
 	Containers []held
+	Claims     []struct{ Claim, Share, Node, CPUs string }
+	DRADriver  struct{ Registration string } `json:"dra_driver"`
 }
 
 // waits: it is what a pod that was decided as a whole has for a container that is to come, or to come
@@ -83,17 +85,26 @@ func (n *node) held(id string) held {
 // askedFor are the lines of all that runc was asked for this container, in order.
 func (n *node) askedFor(id string) (lines []asked) {
 	n.Helper()
-	text, err := os.ReadFile(n.path(askedFile))
-	n.must(err)
-	for d := json.NewDecoder(strings.NewReader(string(text))); d.More(); {
-		var a asked
-		n.must(d.Decode(&a))
+	for _, a := range n.allAsked() {
 		if a.ID == id {
 			lines = append(lines, a)
 		}
 	}
 	if len(lines) == 0 {
 		n.Fatalf("runc was not asked for %.12s", id)
+	}
+	return lines
+}
+
+// allAsked is all that runc was asked for, in order.
+func (n *node) allAsked() (lines []asked) {
+	n.Helper()
+	text, err := os.ReadFile(n.path(askedFile))
+	n.must(err)
+	for d := json.NewDecoder(strings.NewReader(string(text))); d.More(); {
+		var a asked
+		n.must(d.Decode(&a))
+		lines = append(lines, a)
 	}
 	return lines
 }

@@ -27,8 +27,8 @@ var kinds = []string{"io.kubernetes.cri.container-type", "io.kubernetes.cri-o.Co
 
 // asked is one line of askedFile.
 type asked struct {
-	Op, ID, CPUs, Mems string
-	Placement, Kind    string // annotations, on create
+	Op, ID, CPUs, Mems         string
+	Placement, Kind, Pod, Name string // annotations, on create; the last two are containerd's
 }
 
 func TestMain(m *testing.M) {
@@ -50,6 +50,8 @@ func standIn(args []string) error {
 		err = stripBundle(args)
 	} else if slices.Contains(args, "update") {
 		err = stripInput(args)
+	} else if slices.Contains(args, "delete") { // its processes have ended
+		err = (&asked{Op: "delete", ID: args[len(args)-1]}).append(args[0])
 	}
 	if err != nil {
 		return err
@@ -67,9 +69,11 @@ func stripBundle(args []string) error {
 	if err := json.Unmarshal(text, &spec); err != nil {
 		return err
 	}
-	line.Placement = str(member(spec, "annotations")[annotation])
+	annotations := member(spec, "annotations")
+	line.Placement = str(annotations[annotation])
+	line.Pod, line.Name = str(annotations["io.kubernetes.cri.sandbox-name"]), str(annotations["io.kubernetes.cri.container-name"])
 	for _, kind := range kinds {
-		line.Kind += str(member(spec, "annotations")[kind])
+		line.Kind += str(annotations[kind])
 	}
 	delete(member(spec, "process"), "oomScoreAdj")
 	line.take(member(member(spec, "linux"), "resources"), args[0])
