@@ -108,5 +108,7 @@ void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
 			add_node(&to, l, &v->d->settings, n, &wanted);
 	}
 	if (!to.len) /* in numbers there is: the shared pool's minimum, whole cores */
-		text_add(&to, "the claim cannot be placed: %s", d->message);
+		text_add(&to, "the claim cannot be placed%s: %s",
+			text_equal(d->reason, "SMTAlignmentError") ? " on whole cores" : "",
+			d->message);
 }
