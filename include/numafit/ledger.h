@@ -82,8 +82,8 @@ struct ledger_view {
 	 * cgroups; else NULL. The pool is one of what they are to be allowed. */
 	struct bounds *bounds;
 	size_t nr_shared;            /* containers that are there and share the pool */
-	size_t nr_shares;            /* entries that are shares of claims */
 	size_t nr_unbounded;         /* of these: no cgroup bounds them, they are updated */
+	size_t nr_shares;            /* entries that are shares of claims */
 	struct kept_list kept[NR_KEPT]; /* what values of the kernel were */
 };
 /* Borrowed; always as the ledger is now. */

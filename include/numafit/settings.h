@@ -41,11 +41,11 @@ enum device_memory { DEVICE_MEMORY_EXCLUDE, DEVICE_MEMORY_INCLUDE };
 enum manager_policy { MANAGER_NONE, MANAGER_STATIC }; /* cpuManagerPolicy, memoryManagerPolicy */
 /* What becomes of a pod whose container is refused: its create fails, again and again; or it is
  * evicted as well, so that its controller makes another one elsewhere. */
+enum refusal_action { REFUSAL_ERROR, REFUSAL_EVICT };
 /* What claims may have of a NUMA node (shares.h). */
 enum claims_capacity { CLAIMS_DYNAMIC, CLAIMS_SHARE };
 /* Which NUMA nodes a scheduler is to fill first. */
 enum claims_order { CLAIMS_MOST_ALLOCATED, CLAIMS_LEAST_ALLOCATED };
-enum refusal_action { REFUSAL_ERROR, REFUSAL_EVICT };
 enum observed_placement { OBSERVED_OFF, OBSERVED_KAI };
 /* podsAPI.enabled. Auto: while the kubelet serves it. */
 enum pods_api_use { PODS_API_AUTO, PODS_API_ON, PODS_API_OFF };

@@ -78,7 +78,7 @@ struct slice_publisher {
 	uint64_t written, failed;
 	const char *logged; /* the last event */
 	struct err logged_text;
-	struct once told;
+	struct once reported;
 };
 
 /* For the log */
@@ -389,7 +389,7 @@ static void publisher_on_no_node(struct slice_publisher *p, const struct api_ans
 		return;
 	}
 	p->owner = OWNER_NONE;
-	if (once_is_new(&p->told, e.text))
+	if (once_is_new(&p->reported, e.text))
 		p->handler.on_event(p->handler.ctx, bad, "claims-slice-without-owner", e.text);
 }
 

@@ -16,7 +16,7 @@ enum {
 	CLAIM_NAME_MAX = 253
 };
 
-/* The two calls differ in whom they ask, and in where the answer has its error. */
+/* The two calls differ in the callback that they make, and in where the answer has its error. */
 struct call_kind {
 	void (*ask)(const struct dra_plugin_handler *h, struct dra_job *job,
 		const struct dra_claim_ref *ref);

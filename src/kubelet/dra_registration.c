@@ -4,6 +4,7 @@
 #include <io/watch.h>
 #include <kubelet/dra_plugin.h>
 #include <kubelet/plugin_registration_pb.h>
+#include <kubelet/registration_files.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -68,33 +69,11 @@ static void dra_report(struct dra_registration *r, bool bad, const char *event, 
 
 /* What is missing. */
 
-static int dra_check_directory(const char *path, struct err *e)
-{
-	struct stat st;
-
-	int rc = stat(path, &st) < 0 ? errno : 0;
-	if (rc == ENOENT)
-		return err_set(e, ENOENT,
-			"directory %s is missing: the kubelet makes it when it starts, and in a "
-			"container it has to be mounted",
-			path);
-	if (rc)
-		return err_set(e, rc, "directory %s: %s", path, strerror(rc));
-	if (!S_ISDIR(st.st_mode))
-		return err_set(e, ENOTDIR, "%s is not a directory", path);
-	/* a mount goes on showing a directory that is no more, and nothing can be made in it */
-	if (st.st_nlink == 0)
-		return err_set(e, ENOENT,
-			"directory %s was removed: the mount that shows it has to be made anew",
-			path);
-	return 0;
-}
-
 static int dra_make_directory(const char *path, struct err *e)
 {
 	if (mkdir(path, DIRECTORY_MODE) < 0 && errno != EEXIST && errno != ENOENT)
 		return err_set(e, errno, "directory %s cannot be made: %s", path, strerror(errno));
-	return dra_check_directory(path, e);
+	return plugin_directory_check(path, e);
 }
 
 /* What somebody can do about it. */
@@ -129,7 +108,7 @@ static bool dra_has_directories(struct dra_registration *r)
 	struct err e = {0};
 
 	if (dra_make_directory(r->path[DIRECTORY], &e) == 0 &&
-		dra_check_directory(r->path[REGISTRY], &e) == 0)
+		plugin_directory_check(r->path[REGISTRY], &e) == 0)
 		return true;
 	dra_report(r, true, "claims-plugin-no-directory", &e);
 	return false;

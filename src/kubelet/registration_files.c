@@ -74,9 +74,8 @@ void plugin_files_watch(struct plugin_files *f)
 	}
 }
 
-int plugin_files_directory(const struct plugin_files *f, struct err *e)
+int plugin_directory_check(const char *path, struct err *e)
 {
-	const char *path = f->path[DIRECTORY];
 	struct stat st;
 
 	int rc = stat(path, &st) < 0 ? errno : 0;
@@ -95,6 +94,11 @@ int plugin_files_directory(const struct plugin_files *f, struct err *e)
 			"directory %s was removed: the mount that shows it has to be made anew",
 			path);
 	return 0;
+}
+
+int plugin_files_directory(const struct plugin_files *f, struct err *e)
+{
+	return plugin_directory_check(f->path[DIRECTORY], e);
 }
 
 bool plugin_files_bound(const struct plugin_files *f)

@@ -15,6 +15,8 @@ struct plugin_files *plugin_files_new(struct loop *l, struct rpc_server *s, cons
  * at once; without a parent, or behind a mount of its own, only what is called from a timer finds
  * it. */
 void plugin_files_watch(struct plugin_files *f);
+/* Whether that directory of the kubelet's is there: 0, or -errno with text that says what to do. */
+int plugin_directory_check(const char *path, struct err *e);
 /* Whether the directory is there: 0, or -errno with text. */
 int plugin_files_directory(const struct plugin_files *f, struct err *e);
 /* Have our socket there, listening: 0, also when it is already; else acceptor_new()'s errors. */

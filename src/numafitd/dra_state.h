@@ -15,7 +15,7 @@
 enum dra_doing {
 	DRA_PREPARE,   /* for the kubelet */
 	DRA_UNPREPARE, /* likewise */
-	DRA_REFRESH /* a claim that is held is read once more: for whom is it, is it still there? */
+	DRA_REFRESH /* a claim that is held is read once more: which pods is it for, is it still there? */
 };
 
 /* One claim on its way. */

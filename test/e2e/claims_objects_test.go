@@ -111,7 +111,7 @@ func (c *cluster) allClaims() []draClaim {
 	c.Helper()
 	var all struct{ Items []draClaim }
 	if status := c.ask("GET", claimsPath, nil, &all); status != http.StatusOK {
-		c.Fatalf("the claims are not told: %d", status)
+		c.Fatalf("the claims cannot be listed: %d", status)
 	}
 	return all.Items
 }

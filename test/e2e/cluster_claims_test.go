@@ -17,7 +17,7 @@ import (
 )
 
 // numafitd as the DRA driver numafit.io: claims of CPUs and memory of one NUMA node, allocated by a real
-// scheduler and prepared through a real kubelet. What containers have is told by runc.
+// scheduler and prepared through a real kubelet. What containers have is what runc was asked for.
 
 const (
 	claimCPUs  = 4
@@ -132,11 +132,11 @@ func (c *cluster) givesWhatIsClaimed() {
 
 func (c *cluster) checkPodResources(pod string, claim draClaim, s share) {
 	c.Helper()
-	told := c.dynamicResources(pod)
-	if len(told) != 1 || told[0].ClaimName != claim.Metadata.Name || len(told[0].ClaimResources) != 1 {
-		c.Fatalf("PodResources says of %s: %v", pod, told)
+	shown := c.dynamicResources(pod)
+	if len(shown) != 1 || shown[0].ClaimName != claim.Metadata.Name || len(shown[0].ClaimResources) != 1 {
+		c.Fatalf("PodResources says of %s: %v", pod, shown)
 	}
-	r := told[0].ClaimResources[0]
+	r := shown[0].ClaimResources[0]
 	if r.DriverName != numaDriver || r.PoolName != nodeName || r.DeviceName != s.device || r.GetShareId() != s.id ||
 		len(r.CdiDevices) != 1 || r.CdiDevices[0].Name != numaDriver+"/claim="+claim.Metadata.UID+"-0" {
 		c.Errorf("PodResources says %v of share %+v", r, s)
@@ -147,9 +147,9 @@ func (c *cluster) checkPodResources(pod string, claim draClaim, s share) {
 func (c *cluster) checkMetadata(pod string, claim draClaim, s share) {
 	c.Helper()
 	id := c.pods[pod].containers["main"]
-	told := c.inside(id, "sh", "-c", "echo $NUMAFIT_CLAIM_NUMA_NODE_"+strings.ReplaceAll(claim.Metadata.UID, "-", "_"))
-	if strings.TrimSpace(told) != strconv.Itoa(s.numaNode) {
-		c.Errorf("the environment has NUMA node %q, the claim came to %s", told, s.device)
+	shown := c.inside(id, "sh", "-c", "echo $NUMAFIT_CLAIM_NUMA_NODE_"+strings.ReplaceAll(claim.Metadata.UID, "-", "_"))
+	if strings.TrimSpace(shown) != strconv.Itoa(s.numaNode) {
+		c.Errorf("the environment has NUMA node %q, the claim came to %s", shown, s.device)
 	}
 	file := "/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/" + podClaim + "/" + podClaim + "/" + numaDriver + "-metadata.json"
 	var metadata struct{ Kind string }

@@ -185,7 +185,7 @@ static inline void serve_slices(struct rig *r, struct fake_ask *q)
 	}
 	(void)text_copy(r->slice, sizeof r->slice, q->body);
 	r->slices_written++;
-	api_status_answer(q, 500, "it is written, and nobody is told");
+	api_status_answer(q, 500, "it is not passed on");
 }
 
 static inline void serve(void *ctx, struct fake_ask *q)

@@ -68,7 +68,7 @@ static struct fake_ask *find_watch(struct world *w)
 	return NULL;
 }
 
-static void tell(struct world *w, const char *type, json_t *object)
+static void send_event(struct world *w, const char *type, json_t *object)
 {
 	struct fake_ask *watch = find_watch(w);
 
@@ -142,7 +142,7 @@ static void put(struct world *w, json_t *object)
 	else
 		json_decref(w->object[i]);
 	w->object[i] = object;
-	tell(w, is_new ? "ADDED" : "MODIFIED", object);
+	send_event(w, is_new ? "ADDED" : "MODIFIED", object);
 }
 
 static void remove_object(struct world *w, const char *name)
@@ -151,7 +151,7 @@ static void remove_object(struct world *w, const char *name)
 
 	assert_true(i < w->nr);
 	new_version(w, w->object[i]);
-	tell(w, "DELETED", w->object[i]);
+	send_event(w, "DELETED", w->object[i]);
 	json_decref(w->object[i]);
 	w->object[i] = w->object[--w->nr];
 }
@@ -751,7 +751,7 @@ static void a_conflict_waits_for_the_watch(void **state)
 	assert_int_equal(w->puts, 1);
 	assert_int_equal(state_of(w).failed, 1);
 	w->watch_is_late = false;
-	tell(w, "MODIFIED", ours(w));
+	send_event(w, "MODIFIED", ours(w));
 	settle(w);
 	assert_int_equal(cpus_of_first(w), 5);
 	assert_null(strstr(w->f.log, "refused"));
