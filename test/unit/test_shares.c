@@ -389,6 +389,76 @@ static void schedulers_are_offered_what_others_have_not(void **state)
 	node_free(n);
 }
 
+static void what_the_shared_pool_keeps_is_taken_where_claims_have_left_something(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct share_offer o[NODES_MAX];
+	struct claimed c;
+	struct decision d;
+	char uid[ID_MAX];
+
+	(void)state;
+	for (unsigned i = 1; i < 8; i++) { /* CPUs are left on NUMA node 0 alone */
+		(void)snprintf(uid, sizeof uid, "u%u", i);
+		assert_int_equal(prepare(n, claim_on(&c, uid, "p", i, 8, 0), &d), 0);
+	}
+	n->s.shared_pool_minimum = 5; /* two of them are the reserved ones */
+	shares_offer(engine_ledger(n->g), &n->s, o);
+	assert_int_equal(o[0].cpus, 6 - 3);
+	for (unsigned i = 1; i < 8; i++)
+		assert_int_equal(o[i].cpus, 8);
+	assert_int_equal(prepare(n, claim_on(&c, "u0", "p", 0, 4, 0), &d), -1);
+	assert_int_equal(prepare(n, claim_on(&c, "u0", "p", 0, 3, 0), &d), 0);
+	node_free(n);
+}
+
+static void a_container_that_runs_elsewhere_is_taken_over_on_its_claim(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct running *r = &n->run[0];
+	struct claimed c;
+	struct decision d;
+
+	(void)state;
+	assert_int_equal(prepare(n, claim_on(&c, "u1", "p1", 3, 4, 0), &d), 0);
+	*r = (struct running){.id = "c0", .name = "p1", .cpus = "20-23", .mems = "5"};
+	r->req = ask(r->id, QOS_GUARANTEED, 4000, GIB(1)); /* as many as its claim has */
+	r->req.pod.uid = r->req.pod.name = r->req.pod.sandbox_id = r->name;
+	r->req.shares = "u1/0";
+	r->req.cpus = r->cpus;
+	r->req.mems = r->mems;
+	r->placed.exclusive = true;
+	(void)cpuset_parse(&r->placed.cpus, r->cpus, strlen(r->cpus), NULL);
+	n->nr = 1;
+	synchronize(n);
+	check(n);
+	assert_int_equal(cpuset_count(&view(n)->held), 4); /* the claim's, and no others */
+	assert_true(ledger_find(engine_ledger(n->g), "c0")->decision.within_claims);
+	node_free(n);
+}
+
+static void the_quota_is_lifted_on_claims_that_one_container_has_alone(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct claimed c;
+	struct decision d;
+
+	(void)state;
+	n->s.quota_use = QUOTA_LIFT;
+	for (int shared = 0; shared <= 1; shared++) {
+		struct update want;
+
+		(void)claim_on(&c, shared ? "u1" : "u0", "p1", 3, 2, 0);
+		c.share[0].shared = shared;
+		assert_int_equal(prepare(n, &c, &d), 0);
+		assert_true(
+			create_with(n, "p1", shared ? "b" : "a", shared ? "u1/0" : "u0/0").admit);
+		assert_true(engine_wants(n->g, n->run[n->nr - 1].id, &want));
+		assert_int_equal(want.without_quota, !shared);
+	}
+	node_free(n);
+}
+
 static void a_pod_with_claims_is_decided_container_by_container(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -435,6 +505,10 @@ int main(void)
 		cmocka_unit_test(cpus_that_go_offline_are_replaced_on_the_same_numa_node),
 		cmocka_unit_test(names_of_cdi_devices_become_shares),
 		cmocka_unit_test(schedulers_are_offered_what_others_have_not),
+		cmocka_unit_test(
+			what_the_shared_pool_keeps_is_taken_where_claims_have_left_something),
+		cmocka_unit_test(a_container_that_runs_elsewhere_is_taken_over_on_its_claim),
+		cmocka_unit_test(the_quota_is_lifted_on_claims_that_one_container_has_alone),
 		cmocka_unit_test(a_pod_with_claims_is_decided_container_by_container),
 	};
 
