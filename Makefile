@@ -19,6 +19,7 @@ PB_INCLUDE ?= /usr/include
 PB_H     := $(patsubst proto/%.proto,$(B)/gen/%.pb-c.h,$(wildcard proto/*.proto))
 TESTS    := $(patsubst test/unit/%.c,$(B)/test/%,$(wildcard test/unit/test_$(or $(T),*).c))
 SCRIPTS  := $(wildcard test/unit/test_$(or $(T),*).sh)
+PEERS    := $(wildcard test/interop/*/*_peer.c)
 FUZZED   := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_$(or $(T),*).c))
 BENCHES  := $(patsubst test/bench/%.c,$(B)/bench/%,$(wildcard test/bench/bench_$(or $(T),*).c))
 
@@ -131,10 +132,11 @@ $(B)/fuzz/%: $(B)/test/fuzz/%.o $(LIBS)
 	$(call link,-fsanitize=fuzzer)
 $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
 	$(call link)
-$(B)/interop/%: $(B)/test/interop/kubelet-api/%.o $(LIBS)
-	$(call link)
-$(B)/interop/%: $(B)/test/interop/kubelet-claims/%.o $(LIBS)
-	$(call link)
+define peer
+$(B)/interop/$(basename $(notdir $(1))): $(B)/$(1:.c=.o) $(LIBS)
+	$$(call link)
+endef
+$(foreach p,$(PEERS),$(eval $(call peer,$p)))
 
 define page
 	$(call SAY,DOC)
@@ -178,7 +180,7 @@ $(B)/%.h.ok: %.h | $(PB_H)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
 interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins (needs Go); PART="nri kubelet" takes some, ALL=1 all versions
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/interop/grpc_peer $(B)/interop/dra_peer
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(patsubst %.c,$(B)/interop/%,$(notdir $(PEERS)))
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e

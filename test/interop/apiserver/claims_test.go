@@ -28,6 +28,16 @@ type slicesRig struct {
 	out  string // the file with claims_peer's words
 }
 
+// claimsPeer is the program claims_peer with these arguments.
+func claimsPeer(t *testing.T, arguments ...string) *exec.Cmd {
+	t.Helper()
+	program := os.Getenv("CLAIMS_PEER")
+	if program == "" {
+		t.Fatal("CLAIMS_PEER is not set: test/interop/apiserver/run sets it")
+	}
+	return exec.Command(program, arguments...)
+}
+
 // publish has claims_peer keep a slice of these NUMA nodes.
 func publish(t *testing.T, cpus ...string) *slicesRig {
 	config, err := adminKubeconfig()
@@ -49,7 +59,7 @@ func publishAs(t *testing.T, config string, cpus ...string) *slicesRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer := exec.Command(os.Getenv("CLAIMS_PEER"), append([]string{"publish", config, s.node.Name}, cpus...)...)
+	peer := claimsPeer(t, append([]string{"publish", config, s.node.Name}, cpus...)...)
 	peer.Stdout, peer.Stderr = out, out
 	peer.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := peer.Start(); err != nil {
@@ -327,7 +337,7 @@ func getClaim(t *testing.T, name string, uid types.UID) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(os.Getenv("CLAIMS_PEER"), "get", config, "default", name, string(uid)).CombinedOutput()
+	out, err := claimsPeer(t, "get", config, "default", name, string(uid)).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

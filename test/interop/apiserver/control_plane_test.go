@@ -45,7 +45,7 @@ var theControlPlane *controlPlane
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{}) // client-go's own words are of no interest
-	for _, name := range []string{"NUMAFITD", "NUMAFIT", "KUBERNETES", "ETCD", "DEPLOY", "CLAIMS_PEER"} {
+	for _, name := range []string{"NUMAFITD", "NUMAFIT", "KUBERNETES", "ETCD", "DEPLOY"} {
 		if os.Getenv(name) == "" {
 			fmt.Println("not run by test/interop/apiserver/run:", name, "is not set")
 			os.Exit(1)
