@@ -146,9 +146,10 @@ static void publisher_ask_wanted(struct slice_publisher *p)
 
 	assert(nr <= SLICE_DEVICES_MAX);
 	p->nr = 0;
-	for (size_t i = 0; i < nr; i++)
-		if (p->wanted[i].cpus)
-			p->wanted[p->nr++] = slice_node_writable(&p->wanted[i]);
+	for (size_t i = 0; i < nr; i++) {
+		p->wanted[p->nr] = slice_node_writable(&p->wanted[i]);
+		p->nr += p->wanted[p->nr].cpus != 0;
+	}
 	p->due = false;
 }
 

@@ -32,9 +32,12 @@ struct slice_policy {
 
 /* A range has a min and a step, and both together are not above the value
  * (pkg/apis/resource/validation, validateRequestPolicyRange). */
-static struct slice_policy policy_of_cpus(uint64_t cpus)
+static struct slice_policy policy_of_cpus(const struct slice_node *node)
 {
-	return (struct slice_policy){.usual = 1, .min = 1, .step = 1, .single = cpus == 1};
+	const uint64_t step = node->whole_cores && node->threads > 1 ? node->threads : 1;
+
+	return (struct slice_policy){
+		.usual = step, .min = step, .step = step, .single = node->cpus < 2 * step};
 }
 
 static struct slice_policy policy_of_memory(uint64_t page_bytes)
@@ -46,6 +49,9 @@ struct slice_node slice_node_writable(const struct slice_node *node)
 {
 	struct slice_node out = *node;
 
+	out.whole_cores = node->whole_cores && node->threads > 1;
+	if (node->cpus < policy_of_cpus(node).step)
+		out.cpus = 0;
 	out.nr_memory = 0;
 	for (unsigned i = 0; i < node->nr_memory; i++)
 		if (node->memory[i].bytes >= policy_of_memory(node->memory[i].page_bytes).step)
@@ -56,7 +62,8 @@ struct slice_node slice_node_writable(const struct slice_node *node)
 bool slice_node_equal(const struct slice_node *a, const struct slice_node *b)
 {
 	if (a->node_id != b->node_id || a->socket != b->socket || a->nr_caches != b->nr_caches ||
-		a->threads != b->threads || a->cpus != b->cpus || a->closed != b->closed ||
+		a->threads != b->threads || a->cpus != b->cpus ||
+		a->whole_cores != b->whole_cores || a->closed != b->closed ||
 		a->nr_memory != b->nr_memory)
 		return false;
 	for (unsigned i = 0; i < a->nr_memory; i++)
@@ -132,8 +139,7 @@ static json_t *write_capacities(const struct slice_node *node)
 	char name[CAPACITY_NAME_MAX], size[TEXT_SIZE_MAX], cpus[TEXT_SIZE_MAX];
 
 	(void)snprintf(cpus, sizeof cpus, "%llu", (unsigned long long)node->cpus); /* not "1Ki" */
-	write_capacity(
-		capacities, CLAIM_CAPACITY_CPU, json_string(cpus), policy_of_cpus(node->cpus));
+	write_capacity(capacities, CLAIM_CAPACITY_CPU, json_string(cpus), policy_of_cpus(node));
 	for (unsigned i = 0; i < node->nr_memory; i++) {
 		const struct memory_ask *m = &node->memory[i];
 
@@ -317,6 +323,16 @@ static int add_memory(struct slice_node *node, uint64_t page_bytes, uint64_t byt
 	return 0;
 }
 
+/* Its attributes are read by then. */
+static bool is_by_cores(const struct slice_node *node, const json_t *capacity)
+{
+	const json_t *usual = json_member(json_member(capacity, "requestPolicy"), "default");
+	struct quantity q;
+
+	return node->threads > 1 && !json_quantity(usual, &q, NULL) &&
+	       quantity_compare(q, quantity_of(node->threads)) == 0;
+}
+
 static int slice_read_capacity(
 	struct slice_node *node, const char *name, const json_t *capacity, struct err *e)
 {
@@ -331,7 +347,8 @@ static int slice_read_capacity(
 		return err_add(e, rc, "value");
 	if (text_equal(name, CLAIM_CAPACITY_CPU)) {
 		node->cpus = (uint64_t)q.whole;
-		return want_policy(capacity, policy_of_cpus(node->cpus), e);
+		node->whole_cores = is_by_cores(node, capacity);
+		return want_policy(capacity, policy_of_cpus(node), e);
 	}
 	if (!page_bytes && !text_equal(name, CLAIM_CAPACITY_MEMORY))
 		return err_set(e, EINVAL, "should not be there");

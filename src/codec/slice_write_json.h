@@ -19,13 +19,14 @@ struct slice_node {
 	unsigned nr_caches; /* of level 3: numafit.io/l3Caches */
 	unsigned threads;   /* of a core: numafit.io/threadsPerCore */
 	uint64_t cpus;
+	bool whole_cores;   /* CPUs are asked for by cores: so many threads at a time */
 	unsigned nr_memory; /* as in struct claim_share */
 	struct memory_ask memory[TOPO_KINDS];
 	bool closed; /* a taint with effect NoSchedule: no claim is to come here */
 };
 
-/* What can be written of a node: a capacity of less than one step of what may be asked for (a page)
- * is refused by Kubernetes, and is left out. */
+/* What can be written of a node: a capacity of less than one step of what may be asked for (a page,
+ * a core) is refused by Kubernetes, and is left out; where a core is one thread, whole_cores says nothing. */
 struct slice_node slice_node_writable(const struct slice_node *node);
 /* Whether both say the same. */
 bool slice_node_equal(const struct slice_node *a, const struct slice_node *b);
@@ -44,9 +45,9 @@ struct slice_to_write {
 	const struct slice_node *node;
 };
 
-/* As JSON, which is to be freed. A capacity of 0 is left out, and so is a device without any CPU;
- * of a single CPU 1 is the only valid amount, as no range of one CPU is accepted. NULL: a text is
- * not UTF-8. */
+/* As JSON, which is to be freed. A capacity of 0 is left out, and so is a device without any CPU
+ * (with whole_cores, core); of a single CPU 1 is the only valid amount, as no range of one CPU is
+ * accepted, and likewise of a single core. NULL: a text is not UTF-8. */
 char *slice_write_json(const struct slice_to_write *s);
 
 /* What any slice says of itself; "" and 0 for what cannot be read. Texts are borrowed. */

@@ -1,10 +1,12 @@
 #include <daemon-files/cdi_json.h>
 
+#include <codec/fields_json.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <io/file.h>
 #include <jansson.h>
 #include <limits.h>
 #include <numafit/mem.h>
@@ -22,6 +24,7 @@ enum {
 	LABEL_MAX = 63,
 	SUBDOMAIN_MAX = 253,
 	VARIABLE_MAX = 128,
+	METADATA_MAX = 256 * 1024,
 	REMOVE_FDS = 8
 };
 
@@ -452,8 +455,49 @@ static int find_uids(const char *directory,
 	return rc ? cdi_error(-rc, directory, e) : 0;
 }
 
-int cdi_sweep(const struct cdi_options *o, bool (*keep)(void *ctx, const char *uid), void *ctx,
-	struct err *e)
+/* Any of the claim's metadata, as JSON; NULL: there is none that can be read. */
+static json_t *read_metadata(const struct cdi_options *o, const char *uid)
+{
+	struct cdi_path path;
+	json_t *value = NULL;
+	DIR *d = NULL;
+
+	if (o->metadata && !path_make(&path, NULL, "%s/%s", o->metadata, uid))
+		d = opendir(path.at);
+	for (const struct dirent *entry; d && !value && (entry = readdir(d));) {
+		char *text = NULL;
+		size_t len;
+
+		if (is_request(entry->d_name) &&
+			!path_of_metadata(&path, o, uid, entry->d_name, NULL) &&
+			!file_read(path.at, METADATA_MAX, &text, &len, NULL))
+			(void)json_parse(text, len, &value, NULL);
+		free(text);
+	}
+	if (d)
+		(void)closedir(d);
+	return value;
+}
+
+/* What the metadata say of the claim, borrowed from them. */
+static struct cdi_found found_claim(const char *uid, const json_t *metadata)
+{
+	const json_t *of = json_member(metadata, "metadata");
+	struct cdi_found out = {.uid = uid};
+	const char *said = NULL;
+
+	(void)json_member_string(of, "uid", &said, NULL);
+	(void)json_member_string(of, "namespace", &out.ns, NULL);
+	(void)json_member_string(of, "name", &out.name, NULL);
+	if (!text_equal(said, uid) || !out.ns ||
+		!is_name(out.ns, strlen(out.ns), LABEL_MAX, false) || !out.name ||
+		!is_name(out.name, strlen(out.name), SUBDOMAIN_MAX, true))
+		out.ns = out.name = NULL;
+	return out;
+}
+
+int cdi_sweep(const struct cdi_options *o, bool (*keep)(void *ctx, const struct cdi_found *claim),
+	void *ctx, struct err *e)
 {
 	struct found_uids found = {0};
 	int rc = find_uids(o->directory, found_in_specs, &found, e), nr = 0;
@@ -461,7 +505,12 @@ int cdi_sweep(const struct cdi_options *o, bool (*keep)(void *ctx, const char *u
 	if (!rc && o->metadata)
 		rc = find_uids(o->metadata, found_in_metadata, &found, e);
 	for (size_t i = 0; !rc && i < found.nr; i++) {
-		if (keep(ctx, found.at[i].uid))
+		json_t *metadata = read_metadata(o, found.at[i].uid);
+		const struct cdi_found claim = found_claim(found.at[i].uid, metadata);
+		bool kept = keep(ctx, &claim);
+
+		json_decref(metadata);
+		if (kept)
 			continue;
 		rc = cdi_remove(o, found.at[i].uid, e);
 		nr++;

@@ -31,9 +31,15 @@ int cdi_write(const struct cdi_options *o, const struct resource_claim *claim, c
 	struct err *e);
 /* They are gone, or never were. 0, or -errno with text. */
 int cdi_remove(const struct cdi_options *o, const char *uid, struct err *e);
+
+/* A claim of which files are there. */
+struct cdi_found {
+	const char *uid;
+	const char *ns, *name; /* both NULL where its metadata do not say them */
+};
 /* Remove the files of claims of which keep() says false, and what a write that was cut short has
  * left; of how many claims, or -errno with text. */
-int cdi_sweep(const struct cdi_options *o, bool (*keep)(void *ctx, const char *uid), void *ctx,
-	struct err *e);
+int cdi_sweep(const struct cdi_options *o, bool (*keep)(void *ctx, const struct cdi_found *claim),
+	void *ctx, struct err *e);
 
 #endif

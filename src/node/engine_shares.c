@@ -206,11 +206,11 @@ int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim
 	return rc;
 }
 
-bool engine_would_fit_alone(
-	struct engine *g, const struct resource_claim *c, size_t place, struct decision *d)
+bool engine_would_fit_alone(struct engine *g, const struct resource_claim *c, size_t place)
 {
 	struct budget budget = budget_of(g->s->merge_visit_budget);
 	char id[SHARE_ID_MAX];
+	struct decision d;
 	int node = share_node(g->t, &c->share[place]);
 
 	if (node < 0)
@@ -219,8 +219,8 @@ bool engine_would_fit_alone(
 		share_request(c, place, (unsigned)node, share_id(c->uid, place, id), "", "");
 	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	admit(&(struct admit_question){g->ledger, g->s, .container = &req, .suppose.empty = true},
-		&budget, &g->arena, d, NULL);
-	return d->admit;
+		&budget, &g->arena, &d, NULL);
+	return d.admit;
 }
 
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e)

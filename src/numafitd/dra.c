@@ -67,19 +67,26 @@ static void on_beat(void *ctx)
 	loop_timer_set(v->beat, BEAT_MS);
 }
 
-static bool is_held(void *ctx, const char *uid)
+/* The kubelet unprepares each claim that it has prepared, and its files go then. So one that has
+ * files and is not held was lost with the journal, or its Unprepare was cut short, which the
+ * kubelet repeats. */
+static bool keep_files(void *ctx, const struct cdi_found *claim)
 {
-	const struct dra *v = ctx;
+	struct dra *v = ctx;
 
-	return shares_any(engine_ledger(v->d->engine), uid);
+	if (shares_any(engine_ledger(v->d->engine), claim->uid))
+		return true;
+	if (claim->name)
+		dra_begin(v, DRA_RESTORE, NULL,
+			&(struct dra_claim_ref){claim->ns, claim->uid, claim->name});
+	return claim->name;
 }
 
-/* Files of claims that ended while nobody looked. */
 static void sweep_files(struct dra *v)
 {
 	char why[512];
 	struct err e;
-	int nr = cdi_sweep(&v->cdi, is_held, v, &e);
+	int nr = cdi_sweep(&v->cdi, keep_files, v, &e);
 
 	if (nr < 0)
 		log_line(LOG_WARN, "claims-files-unread", "error=%s",

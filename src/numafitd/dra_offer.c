@@ -53,8 +53,8 @@ static unsigned caches_on(const struct topo *t, unsigned node)
 	return nr;
 }
 
-static struct slice_node node_of(
-	const struct topo *t, unsigned node, const struct share_offer *offer)
+static struct slice_node node_of(const struct topo *t, const struct settings *s, unsigned node,
+	const struct share_offer *offer)
 {
 	const unsigned first = cpuset_next(&t->node[node].cpus, 0);
 	struct slice_node out = {
@@ -63,6 +63,7 @@ static struct slice_node node_of(
 		.nr_caches = caches_on(t, node),
 		.threads = t->nr_cores ? t->nr_cpus / t->nr_cores : 1,
 		.cpus = offer->cpus,
+		.whole_cores = s->cpu_options.full_pcpus_only,
 		.closed = offer->closed,
 	};
 
@@ -88,6 +89,6 @@ size_t dra_wanted(void *ctx, struct slice_node *out)
 	keep_in_order(v, offer);
 	for (unsigned i = 0; i < v->nr_order; i++)
 		if (offer[v->order[i]].cpus)
-			out[nr++] = node_of(t, v->order[i], &offer[v->order[i]]);
+			out[nr++] = node_of(t, &v->d->settings, v->order[i], &offer[v->order[i]]);
 	return nr;
 }

@@ -21,14 +21,18 @@ static void add_share(const struct topo *t, const struct claim_share *s, struct 
 	}
 }
 
-/* What the claim's shares that are not held are to have of that NUMA node. */
-static struct room wanted_on(const struct ledger *l, const struct resource_claim *c, unsigned node)
+enum which_shares { ALL_SHARES, SHARES_NOT_HELD };
+
+/* What the claim's shares are to have of that NUMA node. */
+static struct room wanted_on(const struct ledger *l, const struct resource_claim *c, unsigned node,
+	enum which_shares which)
 {
 	const struct topo *t = ledger_view(l)->topo;
 	struct room wanted = {0};
 
 	for (size_t i = 0; i < c->nr; i++)
-		if (share_node(t, &c->share[i]) == (int)node && !shares_find(l, c->uid, i))
+		if (share_node(t, &c->share[i]) == (int)node &&
+			(which == ALL_SHARES || !shares_find(l, c->uid, i)))
 			add_share(t, &c->share[i], &wanted);
 	return wanted;
 }
@@ -94,6 +98,24 @@ static void add_node(struct text *to, const struct ledger *l, const struct setti
 	text_add(to, " if nothing else is there");
 }
 
+/* Each alone by the decision that counts, and those of one NUMA node together in numbers. */
+bool dra_can_fit(const struct dra *v, const struct resource_claim *c)
+{
+	const struct ledger *l = engine_ledger(v->d->engine);
+
+	nodeset_each (n, ledger_view(l)->topo->nodes) {
+		const struct room wanted = wanted_on(l, c, n, ALL_SHARES),
+				  all = all_on(l, &v->d->settings, n);
+
+		if (!is_enough(&all, &wanted))
+			return false;
+	}
+	for (size_t i = 0; i < c->nr; i++)
+		if (!engine_would_fit_alone(v->d->engine, c, i))
+			return false;
+	return true;
+}
+
 void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
 	const struct decision *d, char *out, size_t cap)
 {
@@ -102,7 +124,8 @@ void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
 
 	text_init(&to, out, cap);
 	nodeset_each (n, ledger_view(l)->topo->nodes) {
-		const struct room wanted = wanted_on(l, c, n), left = free_on(l, n);
+		const struct room wanted = wanted_on(l, c, n, SHARES_NOT_HELD),
+				  left = free_on(l, n);
 
 		if (!is_enough(&left, &wanted))
 			add_node(&to, l, &v->d->settings, n, &wanted);

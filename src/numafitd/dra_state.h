@@ -15,7 +15,9 @@
 enum dra_doing {
 	DRA_PREPARE,   /* for the kubelet */
 	DRA_UNPREPARE, /* likewise */
-	DRA_REFRESH /* a claim that is held is read once more: which pods is it for, is it still there? */
+	DRA_REFRESH,   /* a claim that is held is read once more: which pods is it for, is it still
+			  there? */
+	DRA_RESTORE /* a claim that has files and is not held: the journal that held it is lost */
 };
 
 /* One claim on its way. */
@@ -55,7 +57,9 @@ struct dra {
 
 /* dra_offer.c: struct slice_publisher_handler's. */
 size_t dra_wanted(void *ctx, struct slice_node *out);
-/* dra_room.c: why the engine has refused the claim, in words for its pod's events. */
+/* dra_room.c: whether there would be room for all of the claim if nothing else were there. */
+bool dra_can_fit(const struct dra *v, const struct resource_claim *c);
+/* Why the engine has refused the claim, in words for its pod's events. */
 void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
 	const struct decision *d, char *out, size_t cap);
 /* dra_tasks.c */

@@ -7,6 +7,7 @@
 #include <io/fault.h>
 #include <io/log.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/shares.h>
 #include <numafit/text.h>
 
@@ -22,10 +23,24 @@ enum {
 	UNPREPARE_MS = 10 * 1000, /* and at most so long */
 	REFRESH_MS = 5 * 60 * 1000,
 	REFRESH_AGAIN_MS = 30 * 1000,
+	RESTORE_MS =
+		24 * 60 * 60 * 1000, /* its containers run without CPUs of their own meanwhile */
+	RESTORE_AGAIN_MS = 3 * 1000,
 	ROUND_MS = 10 * 60 * 1000 /* all claims that are held are read again */
 };
 
 /* Tasks */
+
+static const struct {
+	const char *held, *failed; /* names of log events */
+	uint64_t most_ms;          /* it is answered at the latest; 0: claims.prepareWait */
+	uint64_t again_ms;         /* at least, after a failure that may pass: nobody waits */
+} kind_of[] = {
+	[DRA_PREPARE] = {"claim-prepared", "claim-not-prepared", 0, 0},
+	[DRA_UNPREPARE] = {NULL, "claim-not-unprepared", UNPREPARE_MS, 0},
+	[DRA_REFRESH] = {"claim-read-again", "claim-not-read", REFRESH_MS, REFRESH_AGAIN_MS},
+	[DRA_RESTORE] = {"claim-restored", "claim-not-restored", RESTORE_MS, RESTORE_AGAIN_MS},
+};
 
 static void look_soon(struct dra *v)
 {
@@ -55,13 +70,10 @@ static void task_end(struct dra_task *t)
 
 static void task_fail(struct dra_task *t, const char *why)
 {
-	static const char *const verb[] = {[DRA_PREPARE] = "claim-not-prepared",
-		[DRA_UNPREPARE] = "claim-not-unprepared",
-		[DRA_REFRESH] = "claim-not-read"};
 	char name[512], text[1100], full[600];
 	struct text to;
 
-	log_line(LOG_WARN, verb[t->doing], "namespace=%s claim=%s error=%s", t->ns,
+	log_line(LOG_WARN, kind_of[t->doing].failed, "namespace=%s claim=%s error=%s", t->ns,
 		log_text(name, sizeof name, t->name), log_text(text, sizeof text, why));
 	t->of->failed += t->job != NULL;
 	text_init(&to, full, sizeof full);
@@ -74,8 +86,7 @@ static void task_fail(struct dra_task *t, const char *why)
 static void task_wait(struct dra_task *t, uint64_t ms, const char *why)
 {
 	(void)text_copy(t->why, sizeof t->why, why);
-	if (t->doing == DRA_REFRESH && ms < REFRESH_AGAIN_MS)
-		ms = REFRESH_AGAIN_MS; /* nobody waits for it */
+	ms = number_max(ms, kind_of[t->doing].again_ms);
 	t->next_ms = loop_monotonic_ms() + ms;
 	look_soon(t->of);
 }
@@ -101,10 +112,7 @@ static void end_all_else(struct dra *v, enum dra_doing doing, const char *uid)
 void dra_begin(
 	struct dra *v, enum dra_doing doing, struct dra_job *job, const struct dra_claim_ref *ref)
 {
-	const uint64_t now = loop_monotonic_ms(),
-		       most[] = {[DRA_PREPARE] = v->d->settings.claims_prepare_ms,
-			       [DRA_UNPREPARE] = UNPREPARE_MS,
-			       [DRA_REFRESH] = REFRESH_MS};
+	const uint64_t now = loop_monotonic_ms(), most = kind_of[doing].most_ms;
 	struct dra_task *t;
 
 	if (v->tasks.nr == TASKS_MAX) {
@@ -113,7 +121,7 @@ void dra_begin(
 				"numafit: too many claims are being prepared; the kubelet tries again");
 		return;
 	}
-	if (doing != DRA_REFRESH)
+	if (doing == DRA_PREPARE || doing == DRA_UNPREPARE)
 		end_all_else(v, doing, ref->uid);
 	t = xcalloc(1, sizeof *t);
 	*t = (struct dra_task){.of = v,
@@ -123,7 +131,7 @@ void dra_begin(
 		.uid = xstrdup(ref->uid),
 		.name = xstrdup(ref->name),
 		.since_ms = now,
-		.until_ms = now + most[doing],
+		.until_ms = now + (most ? most : v->d->settings.claims_prepare_ms),
 		.next_ms = now};
 	*vec_push(&v->tasks) = t;
 	look_soon(v);
@@ -211,7 +219,7 @@ static void log_prepared(const struct dra_task *t, const struct resource_claim *
 		cpus = h ? cpuset_or(cpus, &h->decision.cpus) : cpus;
 		nodes = h ? nodeset_or(nodes, h->request.ask.share_of) : nodes;
 	}
-	log_line(LOG_INFO, t->job ? "claim-prepared" : "claim-read-again",
+	log_line(LOG_INFO, kind_of[t->doing].held,
 		"namespace=%s claim=%s cpus=%s nodes=%s took_ms=%llu", c->ns,
 		log_text(name, sizeof name, c->name), cpuset_format(&cpus, list, sizeof list),
 		nodeset_format(nodes, &t->of->d->topo.ids, ids, sizeof ids),
@@ -245,24 +253,13 @@ static void claim_held(struct dra_task *t, const struct resource_claim *c)
 	task_end(t);
 }
 
-/* Whether room for all of its shares can come, one by one. */
-static bool may_fit_later(struct dra *v, const struct resource_claim *c)
-{
-	struct decision d;
-
-	for (size_t i = 0; i < c->nr; i++)
-		if (!engine_would_fit_alone(v->d->engine, c, i, &d))
-			return false;
-	return true;
-}
-
 static void claim_refused(
 	struct dra_task *t, const struct resource_claim *c, const struct decision *d)
 {
 	char why[512];
 
 	dra_print_no_room(t->of, c, d, why, sizeof why);
-	if (may_fit_later(t->of, c))
+	if (dra_can_fit(t->of, c))
 		task_wait(t, AGAIN_MS, why);
 	else
 		task_fail(t, why);
@@ -310,6 +307,10 @@ static void claim_read(struct dra_task *t, const struct resource_claim *c)
 	fault_point(FAULT_TO_PREPARE);
 	if (!is_ours(t->of, c)) {
 		claim_gone(t, "it is allocated on another node's devices");
+		return;
+	}
+	if (t->doing == DRA_RESTORE && !c->nr_pods) {
+		claim_gone(t, "it is reserved for no pod");
 		return;
 	}
 	int rc = engine_prepare(t->of->d->engine, loop_wall_ms(), c, &d, &e);

@@ -76,9 +76,9 @@ static void check_spec(const char *uid)
 	assert(strcmp(name, uid) == 0);
 }
 
-static bool keep_none(void *ctx, const char *uid)
+static bool keep_none(void *ctx, const struct cdi_found *claim)
 {
-	(void)ctx, (void)uid;
+	(void)ctx, (void)claim;
 	return false;
 }
 

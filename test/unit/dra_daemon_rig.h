@@ -569,6 +569,18 @@ static inline void restart_daemon(struct rig *r)
 	start_daemon(r);
 }
 
+/* And its journal is gone. */
+static inline void restart_daemon_without_journal(struct rig *r)
+{
+	char journal[PATH_BYTES];
+
+	(void)text_copy(journal, sizeof journal, r->d.run.journal_path);
+	hang_up(r);
+	stop_daemon(r);
+	assert_int_equal(unlink(journal), 0);
+	start_daemon(r);
+}
+
 static inline struct rig *rig_new(void)
 {
 	struct rig *r = calloc(1, sizeof *r);

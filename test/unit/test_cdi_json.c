@@ -403,12 +403,20 @@ static void links_are_not_followed(void **state)
 	assert_true(exists(w, "precious/file"));
 }
 
-static bool keep_one(void *ctx, const char *uid)
+static unsigned nr_named;
+
+static bool keep_one(void *ctx, const struct cdi_found *claim)
 {
 	unsigned *nr_asked = ctx;
 
 	++*nr_asked;
-	return strcmp(uid, "kept") == 0;
+	assert_int_equal(claim->ns != NULL, claim->name != NULL);
+	nr_named += claim->name != NULL;
+	if (claim->name) {
+		assert_string_equal(claim->ns, claim_of(1).ns);
+		assert_string_equal(claim->name, claim_of(1).name);
+	}
+	return strcmp(claim->uid, "kept") == 0;
 }
 
 static void a_sweep_removes_what_is_not_kept_and_is_ours(void **state)
@@ -428,9 +436,11 @@ static void a_sweep_removes_what_is_not_kept_and_is_ours(void **state)
 	for (unsigned n = 0; n < sizeof others / sizeof others[0]; n++)
 		make_file(w, others[n]);
 	make_file(w, "cdi/numafit.io-claim_kept.json.new");
+	nr_named = 0;
 	make_directory(w, "metadata/gone-3"); /* and no specification yet */
 	assert_int_equal(cdi_sweep(&w->options, keep_one, &nr_asked, NULL), 3);
 	assert_int_equal(nr_asked, 4);
+	assert_int_equal(nr_named, 3); /* gone-3 has no metadata yet */
 	assert_true(exists(w, "cdi/numafit.io-claim_kept.json"));
 	assert_true(exists(w, "metadata/kept/numa" FILE_));
 	assert_false(exists(w, "cdi/numafit.io-claim_kept.json.new"));

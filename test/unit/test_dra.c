@@ -268,6 +268,9 @@ static void what_no_waiting_helps_fails_at_once(void **state)
 		/* what fits of it is given back */
 		{{"u1", "c1", .device = {"numa0", "numa4"}, .cpus = {1, 9}}, 0,
 			"numafit: the claim asks for 9 CPUs of NUMA node 4, "},
+		/* each fits, and both never do */
+		{{"u1", "c1", .device = {"numa4", "numa4"}, .cpus = {5, 4}}, 0,
+			"numafit: the claim asks for 9 CPUs of NUMA node 4, "},
 	};
 	struct rig *r = begin();
 
@@ -642,6 +645,83 @@ static void files_of_claims_that_are_not_held_are_swept_at_the_start(void **stat
 	rig_free(r);
 }
 
+/* Without the journal */
+
+static void a_lost_journal_loses_no_claim(void **state)
+{
+	struct rig *r = begin();
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+
+	(void)state;
+	assert_prepared(r, prepare(r, c), c);
+	struct box *b = create(r, 0, "p0", 0, "numafit.io/claim=u1-0");
+	restart_daemon_without_journal(r);
+	UNTIL(r, nr_held(r) == 1 && !r->d.dra->tasks.nr);
+	assert_cpus(r, c, 0, 1, 4);
+	UNTIL(r, fake_container_cpus(&b->c).w[0] == held(r, c, 0)->decision.cpus.w[0]);
+	assert_held(r, 1);
+	assert_true(is_there(r, cdi_file("u1")));
+	(void)create_plain(r, 1, "plain", 4);
+	assert_prepared(r, prepare(r, c), c); /* nothing changes */
+	stop(r, b);
+	assert_unprepared(r, unprepare(r, c), "u1");
+	assert_held(r, 0);
+	rig_free(r);
+}
+
+static void a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room(void **state)
+{
+	struct rig *r = begin();
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+
+	(void)state;
+	assert_prepared(r, prepare(r, c), c);
+	r->status = 503;
+	restart_daemon_without_journal(r);
+	UNTIL(r, r->d.dra->tasks.nr && *r->d.dra->tasks.at[0]->why);
+	(void)create(r, 0, "p0", 0, "numafit.io/claim=u1-0");
+	assert_non_null(strstr(r->refusal, "is not prepared on this node"));
+	struct box *b = create_plain(r, 1, "plain", 8); /* all of the claim's NUMA node */
+	r->status = 0;
+	UNTIL(r, r->d.dra->tasks.nr && strstr(r->d.dra->tasks.at[0]->why, "0 CPUs"));
+	stop(r, b);
+	UNTIL(r, nr_held(r) == 1);
+	assert_cpus(r, c, 0, 1, 4);
+	rig_free(r);
+}
+
+static void a_claim_of_a_lost_journal_that_is_gone_is_not_held(void **state)
+{
+	struct rig *r = begin();
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+
+	(void)state;
+	assert_prepared(r, prepare(r, c), c);
+	r->claim[0].uid = "u3"; /* it was made anew */
+	restart_daemon_without_journal(r);
+	UNTIL(r, !is_there(r, cdi_file("u1")));
+	assert_false(is_there(r, metadata_of("u1")));
+	assert_held(r, 0);
+	rig_free(r);
+}
+
+static void an_unprepare_ends_what_would_hold_a_claim_of_a_lost_journal(void **state)
+{
+	struct rig *r = begin();
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+
+	(void)state;
+	assert_prepared(r, prepare(r, c), c);
+	r->silent = true;
+	restart_daemon_without_journal(r);
+	UNTIL(r, r->kept);
+	assert_unprepared(r, unprepare(r, c), "u1");
+	assert_int_equal(r->d.dra->tasks.nr, 0);
+	assert_false(is_there(r, cdi_file("u1")));
+	assert_held(r, 0);
+	rig_free(r);
+}
+
 /* The slice */
 
 /* The NUMA nodes as they are published, with their CPUs: "4:8 0:7". */
@@ -779,6 +859,10 @@ int main(void)
 		cmocka_unit_test(a_pod_that_comes_later_gets_in_after_one_refusal),
 		cmocka_unit_test(a_pod_that_has_no_right_is_refused_each_time),
 		cmocka_unit_test(files_of_claims_that_are_not_held_are_swept_at_the_start),
+		cmocka_unit_test(a_lost_journal_loses_no_claim),
+		cmocka_unit_test(a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room),
+		cmocka_unit_test(a_claim_of_a_lost_journal_that_is_gone_is_not_held),
+		cmocka_unit_test(an_unprepare_ends_what_would_hold_a_claim_of_a_lost_journal),
 		cmocka_unit_test(the_numa_node_with_least_left_comes_first),
 		cmocka_unit_test(or_the_one_with_most_left),
 		cmocka_unit_test(what_containers_have_is_not_published),

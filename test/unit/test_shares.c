@@ -170,9 +170,9 @@ static void what_does_not_fit_holds_nothing_not_even_half(void **state)
 	assert_false(d.admit);
 	assert_int_equal(cpuset_count(&view(n)->held), 7);
 	assert_folded(n);
-	assert_true(engine_would_fit_alone(n->g, &c.claim, 1, &d));
+	assert_true(engine_would_fit_alone(n->g, &c.claim, 1));
 	c.share[1].cpus = 9;
-	assert_false(engine_would_fit_alone(n->g, &c.claim, 1, &d));
+	assert_false(engine_would_fit_alone(n->g, &c.claim, 1));
 	c.share[1].cpus = 1;
 	c.share[1].memory[0].bytes = GIB(56); /* of 64, 8 are huge pages, 1 is held */
 	assert_int_equal(prepare(n, &c, &d), -1);

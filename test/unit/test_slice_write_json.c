@@ -128,7 +128,7 @@ static void a_text_that_is_not_utf8_is_not_written(void **state)
 
 static void nodes_that_differ_in_one_thing_are_not_equal(void **state)
 {
-	struct slice_node other[9];
+	struct slice_node other[10];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
@@ -143,6 +143,7 @@ static void nodes_that_differ_in_one_thing_are_not_equal(void **state)
 	other[6].memory[2].bytes++;
 	other[7].memory[2].page_bytes++;
 	other[8].closed = true;
+	other[9].whole_cores = true;
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		assert_false(slice_node_equal(&other[i], &two_nodes[0]));
 }
@@ -252,6 +253,39 @@ static void a_slice_that_was_written_is_read_back(void **state)
 	api_json_free(v);
 }
 
+/* The capacity as it is written, and that it is read back. */
+static void assert_capacity(const struct slice_node *node, const char *want)
+{
+	auto_free char *quoted = double_quoted(want);
+	struct slice_to_write s = two();
+	struct json_t *v;
+
+	s.nr = 1;
+	s.node = node;
+	auto_free char *text = slice_write_json(&s);
+	assert_non_null(strstr(text, quoted));
+	assert_int_equal(api_json_parse(text, strlen(text), &v, NULL), 0);
+	assert_int_equal(slice_written_read(v, &read_back, NULL), 0);
+	assert_true(slice_node_equal(&read_back.node[0], node));
+	api_json_free(v);
+}
+
+static void whole_cores_are_asked_for_by_their_threads(void **state)
+{
+	struct slice_node node = {.cpus = 7, .threads = 2, .whole_cores = true};
+
+	(void)state;
+	assert_capacity(&node, "'cpu':{'value':'7'," POLICY("2", "2", "2"));
+	node.cpus = 3; /* no range of so little */
+	assert_capacity(
+		&node, "'cpu':{'value':'3','requestPolicy':{'default':'2','validValues':['2']}}");
+	node.cpus = 1;
+	assert_int_equal(slice_node_writable(&node).cpus, 0);
+	node = (struct slice_node){.cpus = 2, .threads = 1, .whole_cores = true};
+	node = slice_node_writable(&node); /* each CPU is a core */
+	assert_capacity(&node, "'cpu':{'value':'2'," POLICY("1", "1", "1"));
+}
+
 static int read_quoted(const char *text, struct err *e)
 {
 	auto_free char *copy = double_quoted(text);
@@ -353,6 +387,9 @@ static void what_others_have_changed_is_found(void **state)
 		{"'value':'14'", "'value':[]",
 			"devices[0]: capacity: cpu: value: should be a quantity, is a list"},
 		{"'default':'1'", "'default':'2'",
+			"devices[0]: capacity: cpu: requestPolicy: min: should be 2"}, /* by cores
+											*/
+		{"'default':'1'", "'default':'3'",
 			"devices[0]: capacity: cpu: requestPolicy: default: should be 1"},
 		{"'default':'1'", "'defaults':'2'",
 			"devices[0]: capacity: cpu: requestPolicy: default: should be a quantity, is "
@@ -452,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_node_without_cpus_is_no_device),
 		cmocka_unit_test(the_name_of_the_object_is_valid_for_every_name_of_a_node),
 		cmocka_unit_test(a_slice_that_was_written_is_read_back),
+		cmocka_unit_test(whole_cores_are_asked_for_by_their_threads),
 		cmocka_unit_test(what_the_server_adds_makes_no_difference),
 		cmocka_unit_test(what_others_have_changed_is_found),
 		cmocka_unit_test(a_number_that_cannot_be_is_none),
