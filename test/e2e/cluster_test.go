@@ -290,7 +290,13 @@ func (c *cluster) end() {
 	}
 }
 
+// showLogs prints the ends of the logs; all of them go to the folder KEEP, where one is given.
 func (c *cluster) showLogs() {
+	if keep := os.Getenv("KEEP"); keep != "" {
+		c.must(os.MkdirAll(keep, 0o755))
+		files, _ := filepath.Glob(c.path("*.log"))
+		c.run("cp", append(append([]string{"-rL"}, files...), c.path(askedFile), c.path("logs"), "/run/numafit/journal", keep)...)
+	}
 	logs, _ := filepath.Glob(c.path("*.log"))
 	for _, log := range logs {
 		c.Logf("%s:\n%s", filepath.Base(log), tail(log))

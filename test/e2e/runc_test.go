@@ -9,6 +9,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Called as "runc" this program stands between the runtime and the real one. It writes down what
@@ -27,6 +28,7 @@ var kinds = []string{"io.kubernetes.cri.container-type", "io.kubernetes.cri-o.Co
 
 // asked is one line of askedFile.
 type asked struct {
+	At                         string // when: for a person
 	Op, ID, CPUs, Mems         string
 	Placement, Kind, Pod, Name string // annotations, on create; the last two are containerd's
 }
@@ -121,6 +123,7 @@ func (a *asked) take(resources map[string]any, self string) {
 }
 
 func (a *asked) append(self string) error {
+	a.At = time.Now().UTC().Format(time.RFC3339Nano)
 	text, err := json.Marshal(a)
 	if err != nil {
 		return err
