@@ -243,6 +243,9 @@ bool engine_would_fit_alone(struct engine *g, const struct resource_claim *c, si
 /* Nothing of it is held any more. 0, also where nothing was; -EBUSY with text: a container still runs
  * on it. */
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e);
+/* Nobody unprepares claims, as the driver is off: nothing is held any more of those on which no
+ * container runs. */
+void engine_end_unused_claims(struct engine *g, int64_t now_ms);
 
 /* The kubelet's device plugin: tokens of numafit.io/cpu. */
 

@@ -235,3 +235,23 @@ int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, st
 	engine_update_later(g, &before);
 	return 0;
 }
+
+static const struct holding *unused_share(const struct engine *g)
+{
+	for (size_t i = 0; ledger_view(g->ledger)->nr_shares && i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (holding_is_share(h) && !shares_user(g->ledger, h->request.pod.uid))
+			return h;
+	}
+	return NULL;
+}
+
+void engine_end_unused_claims(struct engine *g, int64_t now_ms)
+{
+	const struct cpuset before = ledger_view(g->ledger)->pool;
+
+	for (const struct holding *h; (h = unused_share(g));)
+		engine_drop_for_good(g, now_ms, "claims-off", h);
+	engine_update_later(g, &before);
+}

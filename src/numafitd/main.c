@@ -169,7 +169,8 @@ static void log_start(const struct daemon *d)
 {
 	const struct settings *s = &d->settings;
 	const struct cpuset there = cpuset_and(d->topo.isolated, &d->topo.cpus);
-	char reserved[CPUSET_TEXT_MAX], isolated[CPUSET_TEXT_MAX], nodeless[CPUSET_TEXT_MAX], name[2 * TOPO_NAME_MAX];
+	char reserved[CPUSET_TEXT_MAX], isolated[CPUSET_TEXT_MAX], nodeless[CPUSET_TEXT_MAX],
+		name[2 * TOPO_NAME_MAX];
 
 	log_line(LOG_INFO, "started",
 		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u "
@@ -191,7 +192,8 @@ static void log_start(const struct daemon *d)
 	if (!s->claims && ledger_view(engine_ledger(d->engine))->nr_shares)
 		log_line(LOG_WARN, "claims-held-without-driver",
 			"shares=%zu text=\"ResourceClaims hold CPUs, and the kubelet cannot unprepare "
-			"them\" action=\"set claims.enabled to true until their pods have ended\"",
+			"them: what one holds is free again when no container runs on it\" "
+			"action=\"set claims.enabled to true until their pods have ended\"",
 			ledger_view(engine_ledger(d->engine))->nr_shares);
 	if (cpuset_empty(&s->reserved_cpus))
 		log_line(LOG_WARN, "no-reserved-cpus",
@@ -298,8 +300,8 @@ static int run_action(struct daemon *d, const struct options *o, struct err *e)
 	if (read_launch(d, e))
 		return EXIT_USAGE;
 	if (o->action == CHECK) {
-		check_config_print(&d->settings, &d->topo, &d->configured.asked,
-			&d->configured.sections);
+		check_config_print(
+			&d->settings, &d->topo, &d->configured.asked, &d->configured.sections);
 		return 0;
 	}
 	log_set_level(d->settings.log_level);

@@ -129,14 +129,15 @@ static void after_answer(void *ctx)
 	cluster_note_decision(d, &q, &c->dec, c->refusal);
 }
 
-/* What a container can read of what it has. Where something of its own is mounted there it has no file. */
+/* What a container can read of what it has. Where something of its own is mounted there it has no
+ * file. */
 static void add_self(struct daemon *d, const struct request *req, const struct update *given,
 	struct nri_reply *reply)
 {
 	reply->env = self_variables(d, given, reply->arena, &reply->nr_env);
 	if (reply->env && !req->has_own_mount)
-		reply->self = self_give(
-			d, req->container_id, reply->env, reply->nr_env, reply->arena);
+		reply->self =
+			self_give(d, req->container_id, reply->env, reply->nr_env, reply->arena);
 }
 
 static const char *class_of(const char *wished)
@@ -201,7 +202,8 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	fault_point(FAULT_TO_DECIDE);
 	gather_container(d, &req, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
-	if (dec.admit && pool_follow_create(d, req.container_id, e)) { /* others would still run on what it is to have */
+	if (dec.admit && pool_follow_create(d, req.container_id,
+				 e)) { /* others would still run on what it is to have */
 		engine_take_back(d->engine, loop_wall_ms(), &req, e->text, &dec);
 		pool_follow_event(d);
 		for (size_t i = 0; i < ups.nr; i++) /* an error carries none */
@@ -211,8 +213,7 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 		quota_note_pod(d, req.pod.uid);
 	add_updates(d, &ups, reply);
 	const struct admit_question q = question_of(d, &req, NULL);
-	int rc = dec.admit ? adjust(d, &req, &dec, reply, e)
-			   : refuse_with_text(&q, &dec, e);
+	int rc = dec.admit ? adjust(d, &req, &dec, reply, e) : refuse_with_text(&q, &dec, e);
 	arena_fini(&d->runtime.answered.gathered);
 	d->runtime.answered = (struct answered){.is_due = true,
 		.req = req,
@@ -227,8 +228,8 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 /* What the container is to have after a change of its resources. */
 static void add_own_update(struct daemon *d, const char *container_id, struct update_list *ups)
 {
-	const struct update given = engine_give(
-		d->engine, ledger_find(engine_ledger(d->engine), container_id));
+	const struct update given =
+		engine_give(d->engine, ledger_find(engine_ledger(d->engine), container_id));
 
 	if (!given.untouched)
 		*vec_push(ups) = given;
@@ -406,6 +407,10 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 /* All that an event has changed for others is in force before it is answered. */
 static void after_event(void *ctx, enum nri_event event)
 {
+	const struct daemon *d = ctx;
+
+	if (!d->settings.claims)
+		engine_end_unused_claims(d->engine, loop_wall_ms());
 	pool_follow_event(ctx);
 	measure_ended(ctx, event);
 }

@@ -68,6 +68,30 @@ static void a_container_has_the_cpus_of_its_claim_and_they_stay_when_it_ends(voi
 	node_free(n);
 }
 
+/* The driver is off by then. */
+static void without_a_driver_a_claim_ends_with_its_last_container(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	const struct ledger *l = engine_ledger(n->g);
+	struct claimed c, unused;
+	struct decision d;
+
+	(void)state;
+	assert_int_equal(prepare(n, claim_on(&c, "u1", "p1", 3, 4, 0), &d), 0);
+	assert_int_equal(prepare(n, claim_on(&unused, "u2", "p2", 3, 2, 0), &d), 0);
+	(void)create_with(n, "p1", "app", "u1/0");
+	engine_end_unused_claims(n->g, 0);
+	check(n);
+	assert_non_null(shares_any(l, "u1"));
+	assert_null(shares_any(l, "u2"));
+	stop_last(n);
+	engine_end_unused_claims(n->g, 0);
+	check(n);
+	assert_null(shares_any(l, "u1"));
+	assert_folded(n);
+	node_free(n);
+}
+
 static void a_share_without_memory_leaves_the_memory_open(void **state)
 {
 	struct node *n = node_new(POLICY_NONE, 0);
@@ -492,6 +516,7 @@ int main(void)
 			a_claim_holds_cpus_and_memory_of_its_numa_node_without_any_container),
 		cmocka_unit_test(to_prepare_twice_changes_nothing),
 		cmocka_unit_test(a_container_has_the_cpus_of_its_claim_and_they_stay_when_it_ends),
+		cmocka_unit_test(without_a_driver_a_claim_ends_with_its_last_container),
 		cmocka_unit_test(a_share_without_memory_leaves_the_memory_open),
 		cmocka_unit_test(a_claim_is_for_the_pods_that_it_is_reserved_for),
 		cmocka_unit_test(two_containers_run_on_a_claim_where_it_is_to_be_shared),
