@@ -37,6 +37,12 @@ static void note_asked(struct updater *t, const struct update_list *ups)
 	}
 }
 
+static void update_within(struct updater *t, uint64_t ms)
+{
+	t->gathers = true;
+	loop_timer_set(t->timer, ms);
+}
+
 /* Whether it is to have something else by now. A reply may have said so in the meantime, but a
  * runtime may come to what it was asked only after that: in containerd both wait for one lock
  * (internal/nri/nri.go, updateFromPlugin). */
@@ -45,8 +51,7 @@ static bool is_out_of_date(const struct daemon *d, const struct update *asked)
 	struct update want;
 
 	return engine_wants(d->engine, asked->container_id, &want) &&
-	       (!cpuset_equal(&want.cpus, &asked->cpus) ||
-		       !nodeset_equal(want.mems, asked->mems) ||
+	       (!cpuset_equal(&want.cpus, &asked->cpus) || !nodeset_equal(want.mems, asked->mems) ||
 		       want.without_quota != asked->without_quota);
 }
 
@@ -55,16 +60,23 @@ static void updater_on_answer(void *ctx, const char *problem)
 {
 	struct daemon *d = ctx;
 	struct updater *t = d->updater;
+	bool overtaken = false;
 	char buf[512];
 
 	if (problem)
 		log_line(LOG_WARN, "updates-failed", "containers=%zu error=%s", t->asked.nr,
 			log_text(buf, sizeof buf, problem));
-	for (size_t i = 0; i < t->asked.nr; i++)
-		if (problem || is_out_of_date(d, &t->asked.at[i]))
+	for (size_t i = 0; i < t->asked.nr; i++) {
+		bool late = !problem && is_out_of_date(d, &t->asked.at[i]);
+
+		if (problem || late)
 			engine_must_update(d->engine, t->asked.at[i].container_id);
+		overtaken = overtaken || late;
+	}
 	forget_asked(t);
-	if (!problem)
+	if (overtaken) /* it may have CPUs of a container that is being started */
+		update_within(t, 0);
+	else if (!problem)
 		updater_note_change(d);
 }
 
@@ -125,6 +137,26 @@ static void update_misplaced(void *ctx)
 	vec_fini(&ups);
 }
 
+static bool is_in(const struct update_list *ups, const char *container_id)
+{
+	for (size_t i = 0; i < ups->nr; i++)
+		if (text_equal(ups->at[i].container_id, container_id))
+			return true;
+	return false;
+}
+
+void updater_repeat(const struct daemon *d, const char *not_container_id, struct update_list *ups)
+{
+	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++) {
+		const char *id = d->updater->asked.at[i].container_id;
+		struct update want;
+
+		if (!text_equal(id, not_container_id) && !is_in(ups, id) &&
+			engine_wants(d->engine, id, &want) && !want.untouched)
+			*vec_push(ups) = want;
+	}
+}
+
 bool updater_is_updating(const struct daemon *d, const char *container_id)
 {
 	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++)
@@ -139,8 +171,7 @@ void updater_note_change(struct daemon *d)
 
 	if (!t || t->gathers || !ledger_view(engine_ledger(d->engine))->nr_misplaced)
 		return;
-	t->gathers = true;
-	loop_timer_set(t->timer, GATHER_MS);
+	update_within(t, GATHER_MS);
 }
 
 void updater_start(struct daemon *d)

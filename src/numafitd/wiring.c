@@ -209,8 +209,10 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 		for (size_t i = 0; i < ups.nr; i++) /* an error carries none */
 			engine_must_update(d->engine, ups.at[i].container_id);
 	}
-	if (dec.admit && dec.exclusive)
+	if (dec.admit && dec.exclusive) {
 		quota_note_pod(d, req.pod.uid);
+		updater_repeat(d, req.container_id, &ups);
+	}
 	add_updates(d, &ups, reply);
 	const struct admit_question q = question_of(d, &req, NULL);
 	int rc = dec.admit ? adjust(d, &req, &dec, reply, e) : refuse_with_text(&q, &dec, e);
@@ -252,6 +254,8 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 			engine_must_update(d->engine, req->container_id);
 		else
 			add_own_update(d, req->container_id, &ups);
+		if (dec.exclusive)
+			updater_repeat(d, req->container_id, &ups);
 		add_updates(d, &ups, reply);
 	} else {
 		const struct admit_question q = question_of(d, req, NULL);

@@ -62,7 +62,8 @@ struct rig {
 	bool synchronized;
 	struct box box[BOXES], *asked;
 	unsigned outstanding;
-	char refusal[512]; /* of the last create; "": it was admitted */
+	char refusal[512];      /* of the last create; "": it was admitted */
+	struct box *comes_amid; /* it is created before UpdateContainers has an effect */
 	struct dra_call call[CALLS];
 	unsigned nr_calls;
 	struct arena a;
@@ -393,11 +394,25 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 		fake_container_start(&r->asked->c, a);
 }
 
+static inline void send_call(struct rig *r, enum nri_call what, struct box *b)
+{
+	struct key_value annotation[2];
+	const struct nri_container c = shown(b, annotation);
+
+	r->outstanding++;
+	r->asked = b;
+	fake_runtime_call(&r->runtime, what, &c);
+}
+
 /* UpdateContainers */
 static inline bool on_set(void *ctx, const struct nri_update *updates, size_t nr)
 {
 	struct rig *r = ctx;
 
+	if (r->comes_amid) {
+		send_call(r, NRI_CALL_CREATE, steal(r->comes_amid));
+		return true;
+	}
 	for (size_t i = 0; i < nr; i++)
 		for (unsigned k = 0; k < BOXES; k++)
 			if (r->box[k].c.runs && text_equal(r->box[k].c.id, updates[i].container_id))
@@ -423,16 +438,11 @@ static inline void on_configured(void *ctx, const char *name, const char *index,
 
 static inline void runtime_calls(struct rig *r, enum nri_call what, struct box *b)
 {
-	struct key_value annotation[2];
-	const struct nri_container c = shown(b, annotation);
-
-	r->outstanding++;
-	r->asked = b;
-	fake_runtime_call(&r->runtime, what, &c);
+	send_call(r, what, b);
 	UNTIL(r, !r->outstanding);
 }
 
-static inline struct box *create(
+static inline struct box *name_box(
 	struct rig *r, unsigned i, const char *pod, unsigned cpus, const char *cdi)
 {
 	struct box *b = &r->box[i];
@@ -441,6 +451,14 @@ static inline struct box *create(
 		.c.cpu_milli = cpus * FAKE_MILLI_PER_CPU, .cdi = {cdi}, .nr_cdi = cdi != NULL};
 	(void)snprintf(b->c.id, sizeof b->c.id, "c%u", i);
 	(void)snprintf(b->c.pod, sizeof b->c.pod, "%s", pod);
+	return b;
+}
+
+static inline struct box *create(
+	struct rig *r, unsigned i, const char *pod, unsigned cpus, const char *cdi)
+{
+	struct box *b = name_box(r, i, pod, cpus, cdi);
+
 	runtime_calls(r, NRI_CALL_CREATE, b);
 	if (!*r->refusal)
 		runtime_calls(r, NRI_CALL_POST_START, b);

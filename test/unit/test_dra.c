@@ -108,6 +108,24 @@ static void a_container_gets_the_cpus_of_its_claim_as_often_as_it_is_created(voi
 	rig_free(r);
 }
 
+/* The runtime is asked to take the claim's CPUs from the others, and creates the claim's container
+ * before it comes to that. */
+static void a_container_starts_after_others_have_left_its_claims_cpus(void **state)
+{
+	struct rig *r = begin();
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+	struct box *others = create(r, 0, "pool", 0, NULL);
+
+	(void)state;
+	r->comes_amid = name_box(r, 1, "p0", 0, "numafit.io/claim=u1-0");
+	assert_prepared(r, prepare(r, c), c);
+	UNTIL(r, !r->comes_amid && !r->outstanding);
+	assert_string_equal(r->refusal, "");
+	const struct cpuset theirs = fake_container_cpus(&others->c);
+	assert_int_equal(cpuset_count_and(&theirs, &held(r, c, 0)->decision.cpus), 0);
+	rig_free(r);
+}
+
 static void a_claim_without_shares_of_ours_has_nothing(void **state)
 {
 	struct rig *r = begin();
@@ -832,6 +850,7 @@ int main(void)
 		cmocka_unit_test(each_share_has_its_own_device),
 		cmocka_unit_test(of_a_list_of_alternatives_the_request_is_named),
 		cmocka_unit_test(a_container_gets_the_cpus_of_its_claim_as_often_as_it_is_created),
+		cmocka_unit_test(a_container_starts_after_others_have_left_its_claims_cpus),
 		cmocka_unit_test(a_claim_without_shares_of_ours_has_nothing),
 		cmocka_unit_test(a_claim_that_another_pod_has_by_now_is_for_that_one),
 		cmocka_unit_test(a_claim_that_is_allocated_anew_has_that_and_no_more),
