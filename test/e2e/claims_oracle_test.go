@@ -46,6 +46,7 @@ func TestClusterDRAOracle(t *testing.T) {
 		{"the pool gives CPUs up first", 0, 0, []string{pool, changed("update", "p", "4-127"), created("a", "0-3")}},
 		{"the pool gives CPUs up too late", 1, 0, []string{pool, created("a", "0-3"), changed("update", "p", "4-127")}},
 		{"the pool takes CPUs too early", 1, 2, []string{created("a", "0-3"), pool}},
+		{"the node lost power", 0, 0, []string{created("a", "0-3"), changed(poweredOff, "", ""), created("b", "0-3")}},
 		{"numafitd was away", 0, 0, []string{created("a", ""), created("b", "0-3"), changed("update", "a", "4-5")}},
 		{"and did not come back", 0, 1, []string{created("a", ""), created("b", "0-3")}},
 		{"and gave what is another's", 0, 2, []string{created("a", ""), created("b", "0-3"), changed("update", "a", "3")}},
@@ -84,6 +85,9 @@ func (c *cluster) lives() lives {
 		switch {
 		case a.Op == "delete":
 			delete(l.running, a.ID)
+			continue
+		case a.Op == poweredOff:
+			clear(l.running)
 			continue
 		case a.Op == "create" && a.Kind == "container":
 			one = &life{pod: a.Pod, container: a.Name, late: a.CPUs == ""}

@@ -121,13 +121,19 @@ func (s *claimStorm) awaitPlaced(name string) {
 	if strings.HasPrefix(name, "claim-") {
 		nr, numaNode = cpusOfTemplate(templateOf(i)), s.share(s.claimOf(name), podClaim).numaNode
 	}
-	s.awaitOrder(name+" to be placed", func() string {
-		for _, one := range s.lives().of(name, "main") {
+	s.awaitPlacedOn(name, nr, numaNode)
+}
+
+// awaitPlacedOn waits until the pod has so many CPUs of that NUMA node, or of any if that is below 0.
+func (c *cluster) awaitPlacedOn(name string, nr, numaNode int) {
+	c.Helper()
+	c.awaitOrder(name+" to be placed", func() string {
+		for _, one := range c.lives().of(name, "main") {
 			if one.isOnNode(nr, numaNode) || (numaNode < 0 && len(one.of) == nr) {
 				return ""
 			}
 		}
-		return fmt.Sprintf("%d CPUs of NUMA node %d: %v", nr, numaNode, s.lives().of(name, "main"))
+		return fmt.Sprintf("%d CPUs of NUMA node %d: %v", nr, numaNode, c.lives().of(name, "main"))
 	})
 }
 
