@@ -38,7 +38,7 @@ func (c *cluster) stormsWithClaims(gpus *draPlugin) {
 	c.Helper()
 	s := &claimStorm{cluster: c, gpus: gpus, nr: 30, kills: 3, since: map[string]time.Time{}, progress: time.Now()}
 	if os.Getenv("DRA_FULL") != "" {
-		s.nr, s.kills = 300, 30
+		s.nr, s.kills = 300, 45 // of both two of three
 	}
 	for i := range claimStormSizes {
 		c.createTemplate(fmt.Sprint("storm-", i), nil, asksFor(podClaim, numaClass, cpusOfTemplate(i)))
