@@ -62,10 +62,11 @@ const struct holding *shares_user(const struct ledger *l, const char *claim_uid)
 /* What claims may have of a NUMA node, those included that are there: a scheduler subtracts these
  * itself. */
 struct share_offer {
-	unsigned total;              /* CPUs that are online and not reserved */
-	unsigned cpus;               /* of these what claims may have */
-	unsigned claimed;            /* of these what claims have */
-	uint64_t memory[TOPO_KINDS]; /* bytes, by kind */
+	unsigned total;                      /* CPUs that are online and not reserved */
+	unsigned cpus;                       /* of these what claims may have */
+	unsigned claimed;                    /* of these what claims have */
+	uint64_t memory[TOPO_KINDS];         /* bytes, by kind */
+	uint64_t claimed_memory[TOPO_KINDS]; /* of these what claims have */
 	bool closed; /* no claim is to come here, although there are CPUs: its memory is shared out
 			with that of other NUMA nodes */
 };
@@ -73,5 +74,17 @@ struct share_offer {
  * containers and tokens have not; share: a fixed part, claims.share per cent. What the shared pool
  * needs (sharedPoolMinimum) is left out. */
 void shares_offer(const struct ledger *l, const struct settings *s, struct share_offer *offer);
+/* These NUMA nodes (dense indexes), which stand as they were published last, in the order in which
+ * schedulers are to fill them now. Small differences change nothing. */
+void shares_order(
+	enum claims_order order, const struct share_offer *offer, unsigned *nodes, unsigned nr);
+/* Whether a scheduler would give the share, of the NUMA node with that offer, to a claim. */
+bool share_is_offered(
+	const struct topo *t, const struct claim_share *s, const struct share_offer *offer);
+
+/* Why the claim, which the decision refuses, has no room here: what it asks for of its NUMA nodes,
+ * and what they have. Into buf; returns buf. */
+const char *shares_no_room(const struct ledger *l, const struct settings *s,
+	const struct resource_claim *c, const struct decision *d, char *buf, size_t cap);
 
 #endif

@@ -261,7 +261,8 @@ static void claim_refused(
 {
 	char why[512];
 
-	dra_print_no_room(t->of, c, d, why, sizeof why);
+	(void)shares_no_room(
+		engine_ledger(t->of->d->engine), &t->of->d->settings, c, d, why, sizeof why);
 	if (may_fit_later(t->of, c))
 		task_wait(t, AGAIN_MS, why);
 	else
