@@ -40,6 +40,9 @@ const char *shares_for_pods(const struct resource_claim *c, struct arena *a);
 void shares_decide(const struct ledger *l, const struct request *req, struct decision *d);
 /* All CPUs of these shares; those that are not there have none. */
 struct cpuset shares_cpus(const struct ledger *l, const char *shares);
+/* The CPUs of all shares, and their bytes of that NUMA node (dense index). */
+struct cpuset shares_all_cpus(const struct ledger *l);
+uint64_t shares_memory(const struct ledger *l, unsigned node, unsigned kind);
 /* Whether any share is there for that pod. */
 bool shares_has_pod(const struct ledger *l, const char *pod_uid);
 /* Of the shares that the container comes with, all of which are there, the first one that is not

@@ -57,7 +57,7 @@ static void take_for_pool(const struct ledger *l, unsigned kept, struct share_of
 	}
 }
 
-static uint64_t booked_by_claims(const struct ledger *l, unsigned node, unsigned kind)
+uint64_t shares_memory(const struct ledger *l, unsigned node, unsigned kind)
 {
 	uint64_t bytes = 0;
 
@@ -82,7 +82,7 @@ static void offer_memory(
 
 	offer->closed = m->assignments && nodeset_count(m->group) > 1;
 	for (unsigned k = 0; k < nr_kinds; k++) {
-		uint64_t all = m->allocatable[k], claimed = booked_by_claims(l, node, k);
+		uint64_t all = m->allocatable[k], claimed = shares_memory(l, node, k);
 		uint64_t left = offer->closed ? 0 : m->free[k] + claimed;
 
 		offer->claimed_memory[k] = claimed;
