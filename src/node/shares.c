@@ -260,11 +260,13 @@ static const struct holding *other_user(
 {
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
+
+		if (!h->decision.within_claims || !text_has_word(h->request.shares, share))
+			continue;
 		bool is_it = text_equal(h->request.container_id, req->container_id) ||
 			     (text_equal(h->request.pod.uid, req->pod.uid) &&
 				     text_equal(h->request.ask.name, req->ask.name));
-
-		if (!is_it && h->decision.within_claims && text_has_word(h->request.shares, share))
+		if (!is_it)
 			return h;
 	}
 	return NULL;
