@@ -238,8 +238,8 @@ void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request
 struct resource_claim;
 int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim *c,
 	struct decision *d, struct err *e);
-/* Whether that share of it would be held if nothing else were. */
-bool engine_would_fit_alone(struct engine *g, const struct resource_claim *c, size_t place);
+/* Whether it would be held if nothing else were. */
+bool engine_could_hold(struct engine *g, const struct resource_claim *c);
 /* Nothing of it is held any more. 0, also where nothing was; -EBUSY with text: a container still runs
  * on it. */
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e);

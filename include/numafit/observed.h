@@ -17,8 +17,8 @@ struct observed {
 	const struct pod *pod; /* whose; borrowed from the ledger */
 	/* All CPUs of the pod, once each: containers take over from init containers. */
 	struct cpuset cpus;
-	/* Bytes of memory that lie on one NUMA node alone, by kind. What lies on several together
-	 * has no share on any of them. */
+	/* Bytes of memory that lie on one NUMA node alone, by kind, and those of the claims that
+	 * its containers run on. What lies on several together is not in any of them. */
 	uint64_t bytes[TOPO_KINDS][NODES_MAX];
 	/* what the ledger does not know; ascending by resource, borrowed */
 	const struct observed_devices *devices;

@@ -84,7 +84,7 @@ struct report {
  * tokens, and not more than the shared pool can give up; with full-pcpus-only, no core of which any
  * is reserved or held. Memory: with the static manager what is free, but nothing on a NUMA node
  * whose memory is held together with others': there it is given out together only. Without these
- * managers nothing is booked, and all that is allocatable is available.
+ * managers nothing is booked but what claims hold, and all else that is allocatable is available.
  *
  * Fingerprint and placement count the containers that schedulers count (nrt_pod_is_exclusive()), by
  * their asks and devices: apps and sidecars of Guaranteed pods that ask for whole CPUs or memory,

@@ -40,6 +40,9 @@ const char *shares_for_pods(const struct resource_claim *c, struct arena *a);
 void shares_decide(const struct ledger *l, const struct request *req, struct decision *d);
 /* All CPUs of these shares; those that are not there have none. */
 struct cpuset shares_cpus(const struct ledger *l, const char *shares);
+/* The CPUs of all shares, and their bytes of that NUMA node (dense index). */
+struct cpuset shares_all_cpus(const struct ledger *l);
+uint64_t shares_memory(const struct ledger *l, unsigned node, unsigned kind);
 /* Whether any share is there for that pod. */
 bool shares_has_pod(const struct ledger *l, const char *pod_uid);
 /* Of the shares that the container comes with, all of which are there, the first one that is not
@@ -62,10 +65,11 @@ const struct holding *shares_user(const struct ledger *l, const char *claim_uid)
 /* What claims may have of a NUMA node, those included that are there: a scheduler subtracts these
  * itself. */
 struct share_offer {
-	unsigned total;              /* CPUs that are online and not reserved */
-	unsigned cpus;               /* of these what claims may have */
-	unsigned claimed;            /* of these what claims have */
-	uint64_t memory[TOPO_KINDS]; /* bytes, by kind */
+	unsigned total;                      /* CPUs that are online and not reserved */
+	unsigned cpus;                       /* of these what claims may have */
+	unsigned claimed;                    /* of these what claims have */
+	uint64_t memory[TOPO_KINDS];         /* bytes, by kind */
+	uint64_t claimed_memory[TOPO_KINDS]; /* of these what claims have */
 	bool closed; /* no claim is to come here, although there are CPUs: its memory is shared out
 			with that of other NUMA nodes */
 };
@@ -73,5 +77,21 @@ struct share_offer {
  * containers and tokens have not; share: a fixed part, claims.share per cent. What the shared pool
  * needs (sharedPoolMinimum) is left out. */
 void shares_offer(const struct ledger *l, const struct settings *s, struct share_offer *offer);
+/* These NUMA nodes (dense indexes), which stand as they were published last, in the order in which
+ * schedulers are to fill them now. Small differences change nothing. */
+void shares_order(
+	enum claims_order order, const struct share_offer *offer, unsigned *nodes, unsigned nr);
+/* Whether a scheduler would give the share, of the NUMA node with that offer, to a claim. */
+bool share_is_offered(
+	const struct topo *t, const struct claim_share *s, const struct share_offer *offer);
+
+/* Whether each NUMA node has, in numbers, what all of the claim's shares on it are to have
+ * together, if nothing else is there. */
+bool shares_fit_alone(
+	const struct ledger *l, const struct settings *s, const struct resource_claim *c);
+/* Why the claim, which the decision refuses, has no room here: what it asks for of its NUMA nodes,
+ * and what they have. Into buf; returns buf. */
+const char *shares_no_room(const struct ledger *l, const struct settings *s,
+	const struct resource_claim *c, const struct decision *d, char *buf, size_t cap);
 
 #endif

@@ -61,7 +61,7 @@ struct operand {
 struct example {
 	const char *line, *shows;
 };
-enum { EXAMPLES_MAX = 4 };
+enum { EXAMPLES_MAX = 5 };
 
 /* One of what a command lists besides its options: the settings of its file. */
 struct item {

@@ -206,12 +206,12 @@ int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim
 	return rc;
 }
 
-bool engine_would_fit_alone(struct engine *g, const struct resource_claim *c, size_t place)
+static bool would_fit_alone(struct engine *g, const struct resource_claim *c, size_t place)
 {
 	struct budget budget = budget_of(g->s->merge_visit_budget);
+	const int node = share_node(g->t, &c->share[place]);
 	char id[SHARE_ID_MAX];
 	struct decision d;
-	int node = share_node(g->t, &c->share[place]);
 
 	if (node < 0)
 		return false;
@@ -221,6 +221,14 @@ bool engine_would_fit_alone(struct engine *g, const struct resource_claim *c, si
 	admit(&(struct admit_question){g->ledger, g->s, .container = &req, .suppose.empty = true},
 		&budget, &g->arena, &d, NULL);
 	return d.admit;
+}
+
+bool engine_could_hold(struct engine *g, const struct resource_claim *c)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (!would_fit_alone(g, c, i))
+			return false;
+	return shares_fit_alone(g->ledger, g->s, c);
 }
 
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e)

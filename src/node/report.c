@@ -4,6 +4,7 @@
 #include <numafit/cpus.h>
 #include <numafit/leases.h>
 #include <numafit/number.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -67,30 +68,45 @@ static struct cpuset cpus_all_but(const struct taking *q, const struct cpuset *k
 
 static void report_cpus(const struct taking *q, struct report_resource *cpu)
 {
-	struct cpuset promised = ledger_promised_cpus(q->l, NULL);
-	struct cpuset free = cpuset_minus(ledger_free_cpus(q->l), &promised);
-	struct cpuset kept = cpuset_minus(q->t->cpus, &free);
-	struct cpuset all = cpus_all_but(q, &q->s->reserved_cpus), left = cpus_all_but(q, &kept);
-	/* the kubelet's pool gives all of it */
-	unsigned spare =
-		q->decider == DECIDER_NUMAFIT ? ledger_spare_cpus(q->l, &promised) : CPUSET_BITS;
-	bool booked = q->s->cpu_manager_policy == MANAGER_STATIC;
+	const bool booked = q->s->cpu_manager_policy == MANAGER_STATIC;
+	const struct cpuset promised = ledger_promised_cpus(q->l, NULL);
+	struct cpuset kept = cpuset_or(shares_all_cpus(q->l), &q->s->reserved_cpus);
+	unsigned spare = CPUSET_BITS; /* whoever shares CPUs, as in the kubelet's pool, gets all */
+
+	if (booked) {
+		kept = cpuset_minus(ledger_free_cpus(q->l), &promised);
+		kept = cpuset_minus(q->t->cpus, &kept);
+	}
+	if (booked && q->decider == DECIDER_NUMAFIT)
+		spare = ledger_spare_cpus(q->l, &promised);
+	const struct cpuset all = cpus_all_but(q, &q->s->reserved_cpus),
+			    left = cpus_all_but(q, &kept);
 
 	cpu->name = "cpu";
 	nodeset_each (n, q->t->nodes) {
 		const struct cpuset *cpus = &q->t->node[n].cpus;
-		unsigned allocatable = cpuset_count_and(cpus, &all);
 
 		cpu->on[n] = (struct report_amounts){
 			.capacity = cpuset_count(cpus),
-			.allocatable = allocatable,
-			.available = booked ? number_min(cpuset_count_and(cpus, &left), spare)
-					    : allocatable,
+			.allocatable = cpuset_count_and(cpus, &all),
+			.available = number_min(cpuset_count_and(cpus, &left), spare),
 		};
 	}
 }
 
 /* Memory */
+
+/* What a newcomer could be given of that NUMA node alone. */
+static uint64_t memory_left(const struct taking *q, unsigned node, unsigned kind)
+{
+	const struct memory_node *m = &ledger_view(q->l)->memory.node[node];
+
+	if (q->s->memory_manager_policy == MANAGER_STATIC) /* in a group it is given out together */
+		return m->assignments && !nodeset_equal(m->group, nodeset_of(node)) ? 0
+										    : m->free[kind];
+	const uint64_t claimed = shares_memory(q->l, node, kind);
+	return m->allocatable[kind] - number_min(claimed, m->allocatable[kind]);
+}
 
 static int report_memory(const struct taking *q, unsigned kind, struct report_resource *r)
 {
@@ -101,16 +117,10 @@ static int report_memory(const struct taking *q, unsigned kind, struct report_re
 	if (!r->name)
 		return -ENOMEM;
 	nodeset_each (n, q->t->nodes) {
-		const struct memory_node *m = &ledger_view(q->l)->memory.node[n];
-		bool in_group = m->assignments && !nodeset_equal(m->group, nodeset_of(n));
-
 		r->on[n] = (struct report_amounts){
 			.capacity = q->t->node[n].memory[kind],
-			.allocatable = m->allocatable[kind],
-			.available = q->s->memory_manager_policy != MANAGER_STATIC
-					     ? m->allocatable[kind]
-				     : in_group ? 0
-						: m->free[kind],
+			.allocatable = ledger_view(q->l)->memory.node[n].allocatable[kind],
+			.available = memory_left(q, n, kind),
 		};
 	}
 	return 0;

@@ -147,6 +147,19 @@ struct cpuset shares_cpus(const struct ledger *l, const char *shares)
 	return cpus;
 }
 
+struct cpuset shares_all_cpus(const struct ledger *l)
+{
+	struct cpuset cpus = {0};
+
+	for (size_t i = 0; ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+
+		if (holding_is_share(h) && h->decision.exclusive)
+			cpus = cpuset_or(cpus, &h->decision.cpus);
+	}
+	return cpus;
+}
+
 bool shares_has_pod(const struct ledger *l, const char *pod_uid)
 {
 	for (size_t i = 0; *pod_uid && ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
@@ -247,11 +260,13 @@ static const struct holding *other_user(
 {
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
+
+		if (!h->decision.within_claims || !text_has_word(h->request.shares, share))
+			continue;
 		bool is_it = text_equal(h->request.container_id, req->container_id) ||
 			     (text_equal(h->request.pod.uid, req->pod.uid) &&
 				     text_equal(h->request.ask.name, req->ask.name));
-
-		if (!is_it && h->decision.within_claims && text_has_word(h->request.shares, share))
+		if (!is_it)
 			return h;
 	}
 	return NULL;

@@ -8,6 +8,10 @@
 
 enum { PER_CENT = 100 };
 
+/* Two NUMA nodes change places when one has so many CPUs more of the other's than before: else each
+ * small pod would have the slice written anew. */
+enum { HYSTERESIS_PARTS = 8 };
+
 /* CPUs that claims cannot have: what others hold, are left on, or have been promised. */
 static struct cpuset taken_by_others(const struct ledger *l)
 {
@@ -53,7 +57,7 @@ static void take_for_pool(const struct ledger *l, unsigned kept, struct share_of
 	}
 }
 
-static uint64_t booked_by_claims(const struct ledger *l, unsigned node, unsigned kind)
+uint64_t shares_memory(const struct ledger *l, unsigned node, unsigned kind)
 {
 	uint64_t bytes = 0;
 
@@ -78,9 +82,10 @@ static void offer_memory(
 
 	offer->closed = m->assignments && nodeset_count(m->group) > 1;
 	for (unsigned k = 0; k < nr_kinds; k++) {
-		uint64_t all = m->allocatable[k];
-		uint64_t left = offer->closed ? 0 : m->free[k] + booked_by_claims(l, node, k);
+		uint64_t all = m->allocatable[k], claimed = shares_memory(l, node, k);
+		uint64_t left = offer->closed ? 0 : m->free[k] + claimed;
 
+		offer->claimed_memory[k] = claimed;
 		if (s->claims_capacity == CLAIMS_SHARE)
 			left = all / PER_CENT * s->claims_share;
 		offer->memory[k] = number_min(left, all);
@@ -114,4 +119,42 @@ void shares_offer(const struct ledger *l, const struct settings *s, struct share
 				cpuset_count(&h->decision.cpus);
 	}
 	take_for_pool(l, kept_for_pool(l, s), offer);
+}
+
+/* Whether b is to come before a, which has been before it until now. */
+static bool should_swap(
+	enum claims_order order, const struct share_offer *a, const struct share_offer *b)
+{
+	const unsigned margin = number_max(a->total, b->total) / HYSTERESIS_PARTS;
+
+	return order == CLAIMS_MOST_ALLOCATED ? left_of(b) + margin < left_of(a)
+					      : left_of(b) > left_of(a) + margin;
+}
+
+void shares_order(
+	enum claims_order order, const struct share_offer *offer, unsigned *nodes, unsigned nr)
+{
+	for (unsigned end = nr; end > 1; end--)
+		for (unsigned i = 0; i + 1 < end; i++) {
+			const unsigned here = nodes[i];
+
+			if (!should_swap(order, &offer[here], &offer[nodes[i + 1]]))
+				continue;
+			nodes[i] = nodes[i + 1];
+			nodes[i + 1] = here;
+		}
+}
+
+bool share_is_offered(
+	const struct topo *t, const struct claim_share *s, const struct share_offer *offer)
+{
+	bool offered = !offer->closed && s->cpus <= left_of(offer);
+
+	for (unsigned i = 0; i < s->nr_memory && offered; i++) {
+		const int k = topo_kind_of_page(t, s->memory[i].page_bytes);
+
+		offered = k >= 0 && offer->memory[k] >= offer->claimed_memory[k] &&
+			  s->memory[i].bytes <= offer->memory[k] - offer->claimed_memory[k];
+	}
+	return offered;
 }

@@ -88,23 +88,27 @@ static void decide_totals(const struct ledger *l, const struct settings *s, cons
 	follow_with_pool(l, out);
 }
 
-/* A share of a claim, which was held for the first time. */
-static void decide_share(const struct ledger *l, const struct settings *s, const struct record *r,
+void decide_share(const struct ledger *l, const struct settings *s, const struct request *req,
 	struct arena *a, struct answer *out)
 {
 	struct budget b = budget_of(s->merge_visit_budget);
 	struct record_part *part = arena_alloc(a, sizeof *part);
 
-	admit(&(struct admit_question){l, s, .container = &r->parts[0].request}, &b, a,
-		&out->decision, NULL);
-	if (!part || !out->decision.admit) { /* the difference shows it */
-		out->record.parts = NULL;
-		out->record.nr_parts = 0;
-		return;
+	admit(&(struct admit_question){l, s, .container = req}, &b, a, &out->decision, NULL);
+	out->record = (struct record){.op = RECORD_REFUSE,
+		.container_id = req->container_id,
+		.request = req,
+		.decision = &out->decision,
+		.in_one_line = true};
+	if (part && out->decision.admit) {
+		out->decision.source = SOURCE_HELD;
+		*part = (struct record_part){*req, out->decision};
+		out->record.op = RECORD_HOLD;
+		out->record.request = NULL;
+		out->record.decision = NULL;
+		out->record.parts = part;
+		out->record.nr_parts = 1;
 	}
-	out->decision.source = SOURCE_HELD;
-	*part = (struct record_part){r->parts[0].request, out->decision};
-	out->record.parts = part;
 	follow_with_pool(l, out);
 }
 
@@ -125,8 +129,8 @@ bool decide_again(const struct ledger *l, const struct settings *s, const struct
 	else if (text_equal(r->cause, "run-pod") && refused && !r->pod)
 		decide_totals(l, s, r, a, out);
 	else if (text_equal(r->cause, "prepare") && held &&
-		!shares_find(l, r->parts[0].request.pod.uid, r->parts[0].request.ask.place))
-		decide_share(l, s, r, a, out);
+		 !shares_find(l, r->parts[0].request.pod.uid, r->parts[0].request.ask.place))
+		decide_share(l, s, &r->parts[0].request, a, out);
 	else
 		return false;
 	if (!out->record.parts) {

@@ -36,4 +36,9 @@ bool refusal_decide_again(const struct journal_fold *f, const struct record *r, 
 void decide_pod(const struct ledger *l, const struct settings *s, const struct pod *pod,
 	struct arena *a, struct answer *out);
 
+/* Decide a share of a claim (share_request()) that is not held. *out is a HOLD, or a REFUSE with
+ * the request. */
+void decide_share(const struct ledger *l, const struct settings *s, const struct request *req,
+	struct arena *a, struct answer *out);
+
 #endif

@@ -53,13 +53,15 @@ static const struct {
 	{"create", "when it was created"},
 	{"run-pod", "when its pod's sandbox was started, for all of the pod's containers at once"},
 	{"adopt", "when numafitd found it running"},
-	{"claim", "when the kubelet past of its tokens, of which numafitd did not know"},
+	{"claim", "when it came with tokens of which numafitd did not know"},
 	{"withdrawn", "when the kubelet showed that its tokens are another container's"},
 	{"shadow", "when it was created; in mode shadow the kubelet places it"},
+	{"prepare", "when the kubelet prepared its claim"},
 	{"resize", "when its resources were changed while it ran"},
 	{"snapshot", "or before: the journal was started anew then"},
 	{"stop", "its process ended"},
 	{"remove", "it was removed"},
+	{"unprepare", "the kubelet needs it no more"},
 	{"pod-gone", "its pod was removed"},
 	{"replaced", "another container takes its place"},
 	{"synchronize", "the runtime does not list it any more"},
@@ -74,7 +76,12 @@ static const char *words_of(const char *cause)
 	return cause;
 }
 
-static const char *source_words(const struct decision *d)
+static bool is_share(const struct request *req)
+{
+	return !nodeset_empty(req->ask.share_of);
+}
+
+static const char *source_words(const struct request *req, const struct decision *d)
 {
 	static const char *const words[NR_DECISION_SOURCES] = {
 		[SOURCE_ADOPTED] = "it ran already when numafitd came, and keeps what it ran with; "
@@ -85,7 +92,7 @@ static const char *source_words(const struct decision *d)
 				"started, and held for it until the pod goes",
 	};
 
-	return words[d->source];
+	return is_share(req) ? "its NUMA node is the scheduler's choice" : words[d->source];
 }
 
 static void print_moved(const struct scene *x, const struct moment *m)
@@ -161,13 +168,16 @@ static struct fate fate_of(const struct story *s, size_t i)
 }
 
 static void print_fate(const struct scene *x, const struct moment *at, const struct fate *fate,
-	const struct decision *d)
+	const struct moment_record *past)
 {
+	const struct decision *d = past->decision;
 	char when[WORDING_TIME_MAX];
 
 	if (fate->gone)
 		wording_print(x->to, "now", "gone since %s: %s",
 			wording_time(fate->gone->time_ms, when), words_of(fate->gone->cause));
+	else if (is_share(past->request))
+		wording_print(x->to, "now", "held until the kubelet needs it no more");
 	else if (at->op == RECORD_HOLD)
 		wording_print(x->to, "now", "held for it; the container is still to come");
 	else if (fate->live || d->source == SOURCE_ADOPTED)
@@ -194,6 +204,14 @@ static bool was_resized_since(const struct story *s, size_t i)
 	return false;
 }
 
+static void print_policy(const struct scene *x, const struct decision *d)
+{
+	wording_print(x->to, "policy", "%s%s, scope %s%s", topology_policy_words[d->policy],
+		d->policy > x->s->topology_policy ? " (the pod's own)" : "", /* never laxer */
+		topology_scope_words[x->s->topology_scope],
+		x->s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
+}
+
 static void explain_decision(
 	const struct story *s, size_t i, const struct moment_record *past, const struct options *o)
 {
@@ -212,14 +230,12 @@ static void explain_decision(
 	wording_print_tokens(&x, past->request, d);
 	wording_print(x.to, d->admit ? "given" : "refused", "%s, %s",
 		wording_time(m->time_ms, when), words_of(m->cause));
-	if (d->admit && source_words(d))
-		wording_print(x.to, "how", "%s", source_words(d));
+	if (d->admit && source_words(past->request, d))
+		wording_print(x.to, "how", "%s", source_words(past->request, d));
 	if (!d->admit && d->apart) /* else it is in the note */
 		wording_print(x.to, "how", "%s", pod_apart_texts[d->apart]);
-	wording_print(x.to, "policy", "%s%s, scope %s%s", topology_policy_words[d->policy],
-		d->policy > x.s->topology_policy ? " (the pod's own)" : "", /* never laxer */
-		topology_scope_words[x.s->topology_scope],
-		x.s->prefer_closest_numa_nodes ? ", prefer-closest-numa-nodes" : "");
+	if (!is_share(past->request))
+		print_policy(&x, d);
 	wording_print_grant(&x, past->request, d);
 	if (m->refusal)
 		(void)fputs(m->refusal, stdout);
@@ -229,7 +245,7 @@ static void explain_decision(
 	print_why(&x, s, i, d);
 	print_moved(&x, m);
 	if (d->admit)
-		print_fate(&x, m, &fate, d);
+		print_fate(&x, m, &fate, past);
 	else if (is_refused_change(m))
 		wording_print(x.to, "now", "%s",
 			was_resized_since(s, i)

@@ -13,10 +13,10 @@
 #include <numafit-cli/output.h>
 #include <numafit-cli/pod_file.h>
 #include <numafit-cli/refusal_line.h>
-#include <numafit/snapshot.h>
 #include <numafit-cli/run_directory.h>
-#include <numafit-cli/table.h>
+#include <numafit-cli/whatif_claim.h>
 #include <numafit-cli/whatif_devices.h>
+#include <numafit-cli/whatif_print.h>
 #include <numafit-cli/wording.h>
 #include <numafit/text.h>
 #include <numafit/number.h>
@@ -24,6 +24,7 @@
 #include <string.h>
 
 enum { CONTAINERS_MAX = 256, CONTAINER_NAME_MAX = 24, SAID_MAX = 1024, WISH_KEY_MAX = 128 };
+enum { CLAIM_MILLI_MAX = 1 << 30 }; /* more than any machine has */
 
 /* What is asked, and of which node. */
 struct question {
@@ -33,6 +34,7 @@ struct question {
 	struct memory_ask memory[TOPO_KINDS];
 	struct assignments sets, wishes;
 	struct whatif_devices devices;
+	struct whatif_claim claim;
 	const char *directory, *machine, *file;
 	enum output output;
 };
@@ -205,68 +207,6 @@ static void imagine_pod(const struct question *q, struct imagined *x)
 	}
 }
 
-static unsigned free_cpus_of(const struct snapshot_node *n)
-{
-	return n->cpus - n->cpus_held - n->cpus_reserved;
-}
-
-static void add_node_cells(struct table *t, const struct snapshot_node *was,
-	const struct snapshot_node *is, unsigned nr_kinds)
-{
-	char left[TEXT_SIZE_MAX], before[TEXT_SIZE_MAX];
-
-	if (free_cpus_of(was) == free_cpus_of(is))
-		table_add(t, "%u of %u", free_cpus_of(is), is->cpus);
-	else
-		table_add(t, "%u of %u (was %u)", free_cpus_of(is), is->cpus, free_cpus_of(was));
-	for (unsigned k = 0; k < nr_kinds; k++)
-		if (was->free[k] == is->free[k])
-			table_add(t, "%s", text_size_rounded(left, is->free[k]));
-		else
-			table_add(t, "%s (was %s)", text_size_rounded(left, is->free[k]),
-				text_size_rounded(before, was->free[k]));
-}
-
-/* What would be left on each NUMA node. */
-static int print_left(struct journal_fold *f, const struct answer *a, struct err *e)
-{
-	enum { OTHER_COLUMNS = 2 };
-	struct table t = {.nr_columns = OTHER_COLUMNS + f->topo.nr_kinds};
-	auto_free struct snapshot *was = xcalloc(1, sizeof *was), *is = xcalloc(1, sizeof *is);
-	char kind[TOPO_NAME_MAX];
-
-	snapshot_take(was, engine_ledger(f->engine), &f->settings);
-	int rc = engine_replay(f->engine, &a->record, e);
-	if (rc)
-		return rc;
-	snapshot_take(is, engine_ledger(f->engine), &f->settings);
-	(void)puts("\nwhat would be left for containers:");
-	table_add(&t, "  NODE");
-	table_add(&t, "FREE CPUS");
-	for (unsigned k = 0; k < f->topo.nr_kinds; k++)
-		table_add(&t, "FREE %s", topo_kind_name(&f->topo, k, kind, sizeof kind));
-	nodeset_each (n, f->topo.nodes) {
-		table_add(&t, "  %u", f->topo.ids.id[n]);
-		add_node_cells(&t, &was->node[n], &is->node[n], f->topo.nr_kinds);
-	}
-	table_print(&t, stdout);
-	table_fini(&t);
-	return 0;
-}
-
-static void print_whatif_head(const struct journal_fold *f, const struct question *q)
-{
-	char when[WORDING_TIME_MAX];
-
-	if (q->machine)
-		(void)printf("on machine %s, empty:\n", f->topo.name);
-	else if (f->nr_records)
-		(void)printf("on machine %s, as numafitd had it at %s:\n", f->topo.name,
-			wording_time(f->last_ms, when));
-	else
-		(void)printf("on machine %s, where numafitd holds nothing:\n", f->topo.name);
-}
-
 static void print_workload(const struct workload *w)
 {
 	(void)printf("%s ", w->kind);
@@ -314,7 +254,7 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 	const struct admit_question asked = {engine_ledger(f->engine), s, .pod = &x->pod};
 	struct diagnosis why;
 
-	print_whatif_head(f, q);
+	whatif_print_head(f, q->machine);
 	if (q->file)
 		print_workload(&x->file.workload);
 	if (!a->decision.admit) {
@@ -348,27 +288,21 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 		wording_print_reasons(&scene, &part->decision, part->decision.reasons);
 	}
 	print_what_no_scheduler_sends(f, &x->pod);
-	return print_left(f, a, e);
+	return whatif_print_left(f, a, e);
 }
 
 static int print_record(const struct journal_fold *f, const struct settings *s,
 	const struct imagined *x, const struct answer *a, struct err *e)
 {
 	const struct admit_question asked = {engine_ledger(f->engine), s, .pod = &x->pod};
-	auto_free char *line = xcalloc(JOURNAL_TEXT_MAX + 1, 1);
+	auto_free char *members = NULL;
 	struct diagnosis why;
-	int rc = journal_json_record(&a->record, &f->topo.ids, line, JOURNAL_TEXT_MAX + 1, e);
 
-	if (rc < 0)
-		return rc;
-	if (a->decision.admit) {
-		(void)puts(line);
-		return 0;
+	if (!a->decision.admit) {
+		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
+		members = refusal_members(&asked, &a->decision, &why);
 	}
-	diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
-	auto_free char *members = refusal_members(&asked, &a->decision, &why);
-	refusal_line_print(stdout, line, members);
-	return 0;
+	return whatif_print_record(f, a, members, e);
 }
 
 /* They are the file's reader's, or ours, and nobody's by now. */
@@ -499,9 +433,59 @@ out:
 	return code;
 }
 
+/* What is asked for, as a claim's share; -EINVAL: no claim asks for that. */
+static int share_of_question(const struct question *q, struct claim_share *share, struct err *e)
+{
+	if (q->containers != 1 || q->qos != QOS_GUARANTEED || q->file || q->wishes.nr ||
+		q->devices.nr)
+		return err_set(e, EINVAL,
+			"--claim is not about a pod: it goes with --cpus, "
+			"--memory, --hugepages-PAGE, --numa-node and "
+			"--whole-cores");
+	if (!q->cpu_milli || q->cpu_milli % MILLI_PER_CPU || q->cpu_milli > CLAIM_MILLI_MAX)
+		return err_set(e, EINVAL, "--claim: its --cpus are whole, and one at least");
+	*share = (struct claim_share){.request = "",
+		.pool = "",
+		.cpus = q->cpu_milli / MILLI_PER_CPU,
+		.whole_cores = q->claim.whole_cores};
+	for (unsigned i = 0; i < q->nr_memory; i++)
+		if (q->memory[i].bytes)
+			share->memory[share->nr_memory++] = q->memory[i];
+	return 0;
+}
+
+static int answer_claim(const struct call *c, const struct question *q, struct journal_fold *f)
+{
+	auto_free struct settings *s = xcalloc(1, sizeof *s);
+	struct claim_share share;
+	struct err e;
+
+	if (share_of_question(q, &share, &e))
+		return call_misused(c, "%s", e.text);
+	int code = load_node(c, q, f, s);
+	return code >= 0 ? code
+			 : whatif_claim_answer(
+				   c, &q->claim, &share, f, s, q->output, q->machine != NULL);
+}
+
 static bool asks_for_anything(const struct question *q)
 {
 	return q->cpu_milli || q->nr_memory || q->containers != 1 || q->qos != QOS_GUARANTEED;
+}
+
+static int check_question(const struct call *c, const struct question *q)
+{
+	if (q->machine && q->directory)
+		return call_misused(c, "--machine and --run-directory exclude each other");
+	if (!q->claim.asked && (q->claim.has_node || q->claim.whole_cores))
+		return call_misused(c, "--numa-node and --whole-cores go with --claim; a pod has "
+				       "the wish --wish cores=whole");
+	if (q->file && asks_for_anything(q))
+		return call_misused(c, "-f goes without options that say what is asked for");
+	/* no spec makes a pod Guaranteed that asks for nothing */
+	if (!q->file && !q->cpu_milli && !q->nr_memory && q->qos == QOS_GUARANTEED)
+		return call_misused(c, "say what is asked for: --cpus, --memory or -f FILE");
+	return -1;
 }
 
 static int run_whatif(const struct call *c)
@@ -510,15 +494,10 @@ static int run_whatif(const struct call *c)
 	auto_free struct journal_fold *f = xcalloc(1, sizeof *f);
 	int code = call_read(c, &q);
 
-	if (code < 0 && q.machine && q.directory)
-		code = call_misused(c, "--machine and --run-directory exclude each other");
-	if (code < 0 && q.file && asks_for_anything(&q))
-		code = call_misused(c, "-f goes without options that say what is asked for");
-	/* no spec makes a pod Guaranteed that asks for nothing */
-	if (code < 0 && !q.file && !q.cpu_milli && !q.nr_memory && q.qos == QOS_GUARANTEED)
-		code = call_misused(c, "say what is asked for: --cpus, --memory or -f FILE");
 	if (code < 0)
-		code = answer_whatif(c, &q, f);
+		code = check_question(c, &q);
+	if (code < 0)
+		code = q.claim.asked ? answer_claim(c, &q, f) : answer_whatif(c, &q, f);
 	journal_fold_fini(f);
 	vec_fini(&q.sets);
 	vec_fini(&q.wishes);
@@ -585,6 +564,20 @@ static const struct option_row rows[] = {
 		.read = option_assignment,
 		.at = AT(wishes),
 		.repeats = true},
+	{.name = "claim",
+		.help = "instead of a pod a ResourceClaim of the class numafit.io: on which NUMA "
+			"nodes it would be prepared, in the order in which a scheduler takes them",
+		.read = option_flag,
+		.at = AT(claim.asked)},
+	{.name = "numa-node",
+		.value = "N",
+		.help = "the claim is of that NUMA node",
+		.read = whatif_claim_read_node,
+		.at = AT(claim)},
+	{.name = "whole-cores",
+		.help = "the claim is of the class numafit.io-whole-cores",
+		.read = option_flag,
+		.at = AT(claim.whole_cores)},
 	{.letter = 'f',
 		.name = "filename",
 		.value = "FILE",
@@ -607,12 +600,14 @@ static const struct option_row rows[] = {
 
 const struct command verb_whatif = {
 	.name = "whatif",
-	.summary = "ask whether a pod would fit now, and where",
+	.summary = "ask whether a pod or a claim would fit now, and where",
 	.about =
-		"Would a pod that asks for this fit on the node as it is now, and where would it "
-		"go? What numafitd holds is read from its journal; the daemon is not asked and nothing "
-		"is changed. With -o wide also what each resource has to choose from; with -o json the answer as a record of the journal; one that refuses "
-		"has class, why, help and remedies besides. Of devices those of --device "
+		"Would a pod that asks for this, or a ResourceClaim (--claim), fit on the node as it "
+		"is now, and where would it go? What numafitd holds is read from its journal; the "
+		"daemon is not asked and nothing is changed. With -o wide also what each resource "
+		"has to choose from; with -o json the answer as a record of the journal; one that "
+		"refuses has class, why, help and remedies besides. Of a claim -o json has a record "
+		"for each NUMA node; one that refuses has why besides. Of devices those of --device "
 		"are looked at: which ones the kubelet would take is its own choice.",
 	.options = rows,
 	.examples = {{"numafit whatif --cpus 8 --memory 16Gi", "a Guaranteed pod of one container"},
@@ -620,8 +615,10 @@ const struct command verb_whatif = {
 		{"numafit whatif --cpus 8 --policy restricted --device gpu.example.com/node2",
 			"beside a GPU that a claim has come to, and if the policy were another one"},
 		{"numafit whatif --machine kep3545-8 --cpus 4 --hugepages-1Gi 2Gi",
-			"on an empty machine instead of this node"}},
-	.exits = {[EXIT_DONE] = "it fits",
+			"on an empty machine instead of this node"},
+		{"numafit whatif --claim --cpus 8 --memory 16Gi",
+			"a claim, on each NUMA node of this node"}},
+	.exits = {[EXIT_DONE] = "it fits; a claim: on one NUMA node at least",
 		[EXIT_NO] = "it would be refused",
 		[EXIT_CANNOT] = "there is no journal, or it cannot be read"},
 	.run = run_whatif,

@@ -133,14 +133,18 @@ void wording_print_request(const struct scene *x, const struct request *req)
 
 	text_init(&t, asked, sizeof asked);
 	diagnosis_add_ask(&t, &req->ask);
-	text_add(&t, "; %s pod", qos_words[req->pod.qos]);
+	if (nodeset_empty(req->ask.share_of))
+		text_add(&t, "; %s pod", qos_words[req->pod.qos]);
+	else
+		text_add(&t, "; ResourceClaim%s", req->ask.wishes.cores ? " of whole cores" : "");
 	if (req->ask.kind != CONTAINER_APP)
 		text_add(&t, ", %s container", container_kind_words[req->ask.kind]);
 	if (req->pod.qos == QOS_GUARANTEED && req->ask.cpu_milli % MILLI &&
 		req->ask.wishes.cpus != WISH_CPUS_OWN_SHARED)
 		text_add(&t, " (only whole CPUs are given to a container alone)");
 	wording_print(x->to, "asked", "%s", asked);
-	print_wishes(x, &req->ask.wishes);
+	if (nodeset_empty(req->ask.share_of))
+		print_wishes(x, &req->ask.wishes);
 	print_attached_devices(x, req->pod.attached, req->pod.nr_attached);
 }
 

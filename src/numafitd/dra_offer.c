@@ -2,44 +2,9 @@
  * fill them. */
 #include "dra_state.h"
 
-#include <numafit/number.h>
 #include <numafit/shares.h>
 
 #include <stdlib.h>
-
-/* Two NUMA nodes change places when one has so many CPUs more of the other's than before: else each
- * small pod would have the slice written anew. */
-enum { HYSTERESIS_PARTS = 8 };
-
-static unsigned left_on(const struct share_offer *o)
-{
-	return o->cpus > o->claimed ? o->cpus - o->claimed : 0;
-}
-
-/* Whether b is to come before a, which has been before it until now. */
-static bool should_swap(
-	enum claims_order order, const struct share_offer *a, const struct share_offer *b)
-{
-	const unsigned margin = number_max(a->total, b->total) / HYSTERESIS_PARTS;
-
-	return order == CLAIMS_MOST_ALLOCATED ? left_on(b) + margin < left_on(a)
-					      : left_on(b) > left_on(a) + margin;
-}
-
-static void keep_in_order(struct dra *v, const struct share_offer *offer)
-{
-	const enum claims_order order = v->d->settings.claims_order;
-
-	for (unsigned end = v->nr_order; end > 1; end--)
-		for (unsigned i = 0; i + 1 < end; i++) {
-			const unsigned here = v->order[i];
-
-			if (!should_swap(order, &offer[here], &offer[v->order[i + 1]]))
-				continue;
-			v->order[i] = v->order[i + 1];
-			v->order[i + 1] = here;
-		}
-}
 
 static unsigned caches_on(const struct topo *t, unsigned node)
 {
@@ -86,7 +51,7 @@ size_t dra_wanted(void *ctx, struct slice_node *out)
 	if (!v->nr_order)
 		nodeset_each (n, t->nodes)
 			v->order[v->nr_order++] = n;
-	keep_in_order(v, offer);
+	shares_order(v->d->settings.claims_order, offer, v->order, v->nr_order);
 	for (unsigned i = 0; i < v->nr_order; i++)
 		if (offer[v->order[i]].cpus)
 			out[nr++] = node_of(t, &v->d->settings, v->order[i], &offer[v->order[i]]);

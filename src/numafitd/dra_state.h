@@ -57,11 +57,6 @@ struct dra {
 
 /* dra_offer.c: struct slice_publisher_handler's. */
 size_t dra_wanted(void *ctx, struct slice_node *out);
-/* dra_room.c: whether there would be room for all of the claim if nothing else were there. */
-bool dra_can_fit(const struct dra *v, const struct resource_claim *c);
-/* Why the engine has refused the claim, in words for its pod's events. */
-void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
-	const struct decision *d, char *out, size_t cap);
 /* dra_tasks.c */
 void dra_begin(
 	struct dra *v, enum dra_doing doing, struct dra_job *job, const struct dra_claim_ref *ref);

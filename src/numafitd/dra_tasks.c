@@ -258,8 +258,9 @@ static void claim_refused(
 {
 	char why[512];
 
-	dra_print_no_room(t->of, c, d, why, sizeof why);
-	if (dra_can_fit(t->of, c))
+	(void)shares_no_room(
+		engine_ledger(t->of->d->engine), &t->of->d->settings, c, d, why, sizeof why);
+	if (engine_could_hold(t->of->d->engine, c))
 		task_wait(t, AGAIN_MS, why);
 	else
 		task_fail(t, why);

@@ -70,6 +70,7 @@ struct rig {
 	struct loop_timer *poll;
 	const char *prepare_wait; /* NULL: the default */
 	const char *order;        /* likewise */
+	const char *pod;          /* that the API server has, in JSON; NULL: nobody watches pods */
 };
 
 /* Whatever happens, the condition is looked at every few ms. */
@@ -205,6 +206,8 @@ static inline void serve(void *ctx, struct fake_ask *q)
 		serve_slices(r, q);
 	} else if (strstr(q->path, "/api/v1/nodes/n1")) {
 		api_node_answer(q);
+	} else if (r->pod && text_behind(q->path, "/api/v1/pods?")) {
+		api_pod_answer(q, r->pod);
 	} else {
 		fail_msg("%s %s", q->method, q->path);
 	}
@@ -368,6 +371,7 @@ static inline struct nri_container shown(const struct box *b, struct key_value a
 {
 	struct nri_container c = fake_container_shown(&b->c, annotation);
 
+	c.pod_ns = "shop";
 	c.cdi = b->cdi;
 	c.nr_cdi = b->nr_cdi;
 	return c;
@@ -387,10 +391,9 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 		return;
 	}
 	r->outstanding--;
-	if (call != NRI_CALL_CREATE)
-		return;
-	(void)text_copy(r->refusal, sizeof r->refusal, a->status ? a->message : "");
-	if (!a->status)
+	if (call == NRI_CALL_CREATE || call == NRI_CALL_RUN_POD)
+		(void)text_copy(r->refusal, sizeof r->refusal, a->status ? a->message : "");
+	if (call == NRI_CALL_CREATE && !a->status)
 		fake_container_start(&r->asked->c, a);
 }
 
@@ -463,6 +466,17 @@ static inline struct box *create(
 	if (!*r->refusal)
 		runtime_calls(r, NRI_CALL_POST_START, b);
 	return b;
+}
+
+/* The sandbox of that pod, which is Burstable to the runtime. */
+static inline void run_pod(struct rig *r, unsigned i, const char *pod)
+{
+	struct box *b = &r->box[i];
+
+	*b = (struct box){0};
+	(void)snprintf(b->c.id, sizeof b->c.id, "c%u", i);
+	(void)snprintf(b->c.pod, sizeof b->c.pod, "%s", pod);
+	runtime_calls(r, NRI_CALL_RUN_POD, b);
 }
 
 /* A container of that pod with CPUs of its own. */
@@ -542,6 +556,8 @@ static inline void set_all(struct rig *r)
 		set(r, "claims.prepareWait", r->prepare_wait);
 	if (r->order)
 		set(r, "claims.order", r->order);
+	if (r->pod)
+		set(r, "podsWatch.enabled", "true");
 }
 
 static inline void start_daemon(struct rig *r)

@@ -69,6 +69,18 @@ static inline void api_no_slices_answer(struct fake_ask *q)
 			"[]}");
 }
 
+/* That pod is all that there is; a watch goes on, and shows nothing. */
+static inline void api_pod_answer(struct fake_ask *q, const char *pod)
+{
+	char body[2048];
+
+	if (strstr(q->path, "watch="))
+		return;
+	(void)snprintf(body, sizeof body,
+		"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[%s]}", pod);
+	fake_api_answer(q, API_OK, NULL, body);
+}
+
 static inline void api_node_answer(struct fake_ask *q)
 {
 	fake_api_answer(q, API_OK, NULL,

@@ -123,6 +123,18 @@ run "a device that was given already draws CPUs and memory to it" 0 "$numafit" w
 	--cpus 4 --memory 1Gi --device gpu.example.com/node5 --policy restricted
 see "with its name" says out "gpu.example.com (gpu.example.com) on NUMA node 5"
 see "and they are on its NUMA node" says out "for it alone, on NUMA node 5"
+run "a claim is asked about on each NUMA node" 0 "$numafit" whatif --machine kep3545-4 --claim --cpus 4 --memory 8Gi
+see "and would be prepared on each" says out "it would be prepared on NUMA nodes 0-3"
+see "with its CPUs" says out "node 2    yes: CPUs 16-17,48-49"
+run "or on one" 0 "$numafit" whatif --machine kep3545-4 --claim --cpus 4 --hugepages-1Gi=2Gi --numa-node 2
+see "with what it would have" says out "2Gi of hugepages-1Gi on NUMA node 2"
+see "and what would be left" says out "12 of 16 (was 16)"
+run "one that is larger than a NUMA node is refused" 1 "$numafit" whatif --machine kep3545-4 --claim --cpus 17 -o json
+see "with a record for each NUMA node" [ "$(grep -c '"op":"refuse".*"why":"the claim asks for 17 CPUs of NUMA node' "$dir/out")" = 4 ]
+run "whole cores are no odd number of CPUs" 1 "$numafit" whatif --machine kep3545-4 --claim --cpus 3 --whole-cores
+see "for that reason" says out "the claim cannot be placed on whole cores"
+run "a claim has no containers" 2 "$numafit" whatif --machine kep3545-4 --claim --cpus 3 --containers 2
+run "and a pod no NUMA node" 2 "$numafit" whatif --machine kep3545-4 --cpus 3 --numa-node 2
 run "two containers have one each" 0 "$numafit" whatif --machine kep3545-8 --cpus 4 --containers 2 \
 	--device gpu.example.com/node5 --device gpu.example.com/node5
 see "likewise" [ "$(grep -c 'for it alone, on NUMA node 5' "$dir/out")" = 2 ]

@@ -10,6 +10,7 @@
 
 #include "dra_daemon_rig.h"
 
+#include <apiserver/pods.h>
 #include <io/fault.h>
 
 static const struct api_claim four_on_4 = {
@@ -446,7 +447,7 @@ static void unprepare_names_the_container_that_does_not_end(void **state)
 	UNTIL(r, r->d.dra->tasks.nr && *r->d.dra->tasks.at[0]->why);
 	time_is_up(r, "u1");
 	UNTIL(r, call->over);
-	assert_failed(call, "numafit: container main of pod default/p0 still runs on it");
+	assert_failed(call, "numafit: container main of pod shop/p0 still runs on it");
 	assert_held(r, 1);
 	assert_true(is_there(r, cdi_file("u1")));
 	stop(r, b);
@@ -610,6 +611,12 @@ static void a_claim_is_kept_while_the_api_server_is_away(void **state)
 	rig_free(r);
 }
 
+/* From now on no claim is read again but for a pod. */
+static void read_no_more(struct rig *r)
+{
+	r->d.dra->round_ms = UINT64_MAX;
+}
+
 /* The kubelet prepares a claim once, for whichever pod comes first. */
 static void a_pod_that_comes_later_gets_in_after_one_refusal(void **state)
 {
@@ -618,6 +625,7 @@ static void a_pod_that_comes_later_gets_in_after_one_refusal(void **state)
 
 	(void)state;
 	assert_prepared(r, prepare(r, c), c);
+	read_no_more(r);
 	r->claim[0].pod = "p1";
 	(void)create(r, 0, "p1", 0, "numafit.io/claim=u1-0");
 	assert_non_null(strstr(r->refusal, "is not reserved for this pod"));
@@ -626,6 +634,40 @@ static void a_pod_that_comes_later_gets_in_after_one_refusal(void **state)
 	assert_string_equal(r->refusal, "");
 	assert_int_equal(fake_container_cpus(&b->c).w[0], held(r, c, 0)->decision.cpus.w[0]);
 	assert_held(r, 1);
+	rig_free(r);
+}
+
+/* More CPUs than the machine has: decided as a whole, the pod would be refused. */
+static const char pod_with_a_claim[] =
+	"{\"metadata\":{\"uid\":\"p1\",\"namespace\":\"shop\",\"name\":\"p1\"},\"spec\":{"
+	"\"nodeName\":\"n1\",\"containers\":[{\"name\":\"main\",\"resources\":{"
+	"\"limits\":{\"cpu\":\"64\",\"memory\":\"1Gi\"},\"claims\":[{\"name\":\"cpus\"}]}}]}}";
+
+/* Its claim is read by the time its containers come, so that none is refused. */
+static void a_pod_that_comes_later_has_its_claim_read_at_its_sandbox(void **state)
+{
+	struct rig *r = rig_new();
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+
+	(void)state;
+	r->pod = pod_with_a_claim;
+	start_daemon(r);
+	UNTIL(r, r->d.api_pods && api_pods_find(r->d.api_pods, "p1"));
+	assert_prepared(r, prepare(r, c), c);
+	assert_int_equal(r->claims_read, 1);
+	read_no_more(r);
+	r->claim[0].pod = "p1";
+	run_pod(r, 0, "p1");
+	assert_string_equal(r->refusal, "");
+	assert_int_equal(ledger_count(ledger_of(r)), 1); /* nothing is held for its containers */
+	UNTIL(r, r->claims_read == 2 && !r->d.dra->tasks.nr);
+	assert_string_equal(held(r, c, 0)->request.for_pods, "p1");
+	struct box *b = create(r, 0, "p1", 0, "numafit.io/claim=u1-0");
+	assert_string_equal(r->refusal, "");
+	assert_int_equal(fake_container_cpus(&b->c).w[0], held(r, c, 0)->decision.cpus.w[0]);
+	run_pod(r, 1, "p1"); /* it is known by now */
+	let_pass(r, 50);
+	assert_int_equal(r->claims_read, 2);
 	rig_free(r);
 }
 
@@ -876,6 +918,7 @@ int main(void)
 		cmocka_unit_test(a_claim_that_was_deleted_is_kept_for_a_container_that_runs),
 		cmocka_unit_test(a_claim_is_kept_while_the_api_server_is_away),
 		cmocka_unit_test(a_pod_that_comes_later_gets_in_after_one_refusal),
+		cmocka_unit_test(a_pod_that_comes_later_has_its_claim_read_at_its_sandbox),
 		cmocka_unit_test(a_pod_that_has_no_right_is_refused_each_time),
 		cmocka_unit_test(files_of_claims_that_are_not_held_are_swept_at_the_start),
 		cmocka_unit_test(a_lost_journal_loses_no_claim),

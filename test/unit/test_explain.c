@@ -3,6 +3,7 @@
  * be looked at. */
 #include <codec/fields_json.h>
 #include <numafit/engine.h>
+#include <numafit/resource_claim.h>
 
 #include "core_machine.h"
 
@@ -16,7 +17,7 @@
 
 #define GOLDEN "test/golden/explain.txt"
 
-enum { SECOND = 1000, WORDS_MAX = 12, SAID_MAX = 64 << 10, RUN_MAX = 96 };
+enum { SECOND = 1000, WORDS_MAX = 16, SAID_MAX = 64 << 10, RUN_MAX = 96 };
 static const int64_t noon = 1763726400000; /* 2025-11-21 12:00 UTC */
 
 struct node {
@@ -33,6 +34,7 @@ static void node_init(struct node *n, enum topology_policy policy)
 	settings_init(&n->s);
 	n->s.topology_policy = policy;
 	n->s.shared_pool_step = 0;
+	n->s.claims = true;
 	(void)cpuset_parse(&n->s.reserved_cpus, "0,32", 4, NULL);
 	(void)snprintf(n->dir, sizeof n->dir, "/tmp/numafit-explain.XXXXXX");
 	assert_non_null(mkdtemp(n->dir));
@@ -239,6 +241,38 @@ static void explain_advised(struct text *said)
 	node_fini(&n);
 }
 
+/* A claim has most of NUMA node 1, and a pod some of NUMA node 2. */
+static void whatif_claims(struct text *said)
+{
+	const struct claim_share share = {.request = "r",
+		.pool = "n1",
+		.device = "numa1",
+		.cpus = 6,
+		.nr_memory = 1,
+		.memory = {{0, GIB(40)}}};
+	const struct resource_claim claim = {
+		.uid = "11111111-2222", .ns = "default", .name = "cpus", .nr = 1, .share = &share};
+	const struct advice_ask second = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {1 << 2}};
+	struct node n;
+	struct decision d;
+
+	node_init(&n, POLICY_RESTRICTED);
+	assert_int_equal(engine_prepare(n.w.engine, n.now += SECOND, &claim, &d, NULL), 0);
+	create_advised(&n, "web", 2, &second);
+	say(said, n.dir, &verb_explain, "explain cpus");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 4 --memory 8Gi");
+	say(said, n.dir, &verb_whatif,
+		"whatif --claim --cpus 4 --memory 8Gi --set claims.order=least-allocated "
+		"--set claims.capacity=share --set claims.share=50");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 2 --memory 4Gi --numa-node 1");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 4 --numa-node 1");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 4 --numa-node 1 -o json");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 2 --numa-node 1 -o json");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 3 --numa-node 3 --whole-cores");
+	say(said, n.dir, &verb_whatif, "whatif --claim --cpus 9");
+	node_fini(&n);
+}
+
 static void explain_trouble(struct text *said)
 {
 	say(said, NULL, &verb_explain, "explain web --run-directory /nowhere/numafit");
@@ -247,6 +281,12 @@ static void explain_trouble(struct text *said)
 	say(said, NULL, &verb_whatif,
 		"whatif --machine test/machines/kep3545-4.machine --cpus 4 --hugepages-1Gi 2Gi "
 		"--containers 2");
+	say(said, NULL, &verb_whatif, "whatif --claim --cpus 1500m");
+	say(said, NULL, &verb_whatif, "whatif --claim --memory 1Gi");
+	say(said, NULL, &verb_whatif, "whatif --claim --cpus 2 --containers 2");
+	say(said, NULL, &verb_whatif, "whatif --cpus 2 --numa-node 1");
+	say(said, NULL, &verb_whatif,
+		"whatif --machine test/machines/kep3545-4.machine --claim --cpus 2 --numa-node 4");
 }
 
 static void write_golden(const char *said)
@@ -269,6 +309,7 @@ static void each_decision_is_explained_in_fixed_words(void **state)
 	explain_restricted(&said);
 	explain_spilled(&said);
 	explain_advised(&said);
+	whatif_claims(&said);
 	explain_trouble(&said);
 	assert_false(said.cut);
 	if (write && *write)

@@ -3,6 +3,7 @@
 #include <codec/pod_spec.h>
 
 #include <numafit/mem.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,6 +135,63 @@ static void what_is_within_a_pod_counts_once(void **state)
 	(void)snprintf(want, sizeof want,
 		"[{\"zone\":\"node-1\",\"amount\":{\"cpu\":\"4\",\"memory\":\"%llu\"}}]",
 		(unsigned long long)GIB(2));
+	assert_string_equal(see(w, 0), want);
+}
+
+/* A claim of that NUMA node. */
+static void enter_claim(
+	struct world *w, const char *uid, unsigned node, const char *cpus, uint64_t bytes)
+{
+	const struct claim_share share = {.request = "r",
+		.pool = "n1",
+		.device = "",
+		.cpus = 1,
+		.nr_memory = 1,
+		.memory = {{0, bytes}}};
+	const struct resource_claim claim = {
+		.uid = uid, .ns = "ml", .name = uid, .nr = 1, .share = &share};
+	char id[SHARE_ID_MAX];
+
+	enter_as(w, (struct decision){0},
+		share_request(&claim, 0, node, share_id(uid, 0, id), "0", "train pair"), cpus,
+		1U << node, bytes);
+}
+
+/* A container of the pod that runs on these shares. */
+static void enter_on(struct world *w, const char *pod, const char *container, const char *shares)
+{
+	struct request req = named(pod, container);
+	struct decision d = {.admit = true,
+		.within_claims = true,
+		.exclusive = true,
+		.cpus = shares_cpus(w->l, shares)};
+
+	req.container_id = container;
+	req.shares = shares;
+	ledger_commit(w->l, &req, &d);
+}
+
+/* The share has the memory, and the containers have it of the share. */
+static void memory_of_a_claim_is_its_pods(void **state)
+{
+	struct world *w = *state;
+	char want[256];
+
+	enter_claim(w, "claim", 1, "4-5", GIB(2));
+	enter_claim(w, "other", 2, "8", GIB(1));
+	enter_claim(w, "unused", 3, "12", GIB(1));
+	enter_on(w, "train", "a", "claim/0");
+	(void)snprintf(want, sizeof want,
+		"[{\"zone\":\"node-1\",\"amount\":{\"cpu\":\"2\",\"memory\":\"%llu\"}}]",
+		(unsigned long long)GIB(2));
+	assert_string_equal(see(w, 0), want);
+	assert_string_equal(w->seen.pod->name, "train");
+	/* two containers on one claim have it once; one has another claim besides */
+	enter_on(w, "train", "b", "claim/0 other/0");
+	(void)snprintf(want, sizeof want,
+		"[{\"zone\":\"node-1\",\"amount\":{\"cpu\":\"2\",\"memory\":\"%llu\"}},"
+		"{\"zone\":\"node-2\",\"amount\":{\"cpu\":\"1\",\"memory\":\"%llu\"}}]",
+		(unsigned long long)GIB(2), (unsigned long long)GIB(1));
 	assert_string_equal(see(w, 0), want);
 }
 
@@ -270,6 +328,7 @@ int main(void)
 		CASE(a_pod_has_cpus_and_memory_of_zones),
 		CASE(a_pods_containers_are_one_sum),
 		CASE(what_is_within_a_pod_counts_once),
+		CASE(memory_of_a_claim_is_its_pods),
 		CASE(a_cpu_of_two_containers_counts_once),
 		CASE(memory_of_several_nodes_together_is_left_out),
 		CASE(a_pod_without_cpus_of_its_own_has_no_observation),

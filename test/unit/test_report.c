@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <numafit/engine.h>
 #include <numafit/leases.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -232,6 +233,54 @@ static void without_booked_memory_all_of_it_is_available(void **state)
 	assert_amounts(w, "cpu", 1, 8, 8, 8);
 }
 
+/* Enter a claim of CPUs and memory of NUMA node 1. */
+static void hold_claim(struct world *w, const char *cpus, uint64_t bytes)
+{
+	const struct claim_share share = {.request = "r",
+		.pool = "n1",
+		.device = "numa1",
+		.cpus = 2,
+		.nr_memory = 1,
+		.memory = {{0, bytes}}};
+	const struct resource_claim claim = {
+		.uid = "claim", .ns = "default", .name = "claim", .nr = 1, .share = &share};
+	struct decision d = {.admit = true,
+		.source = SOURCE_HELD,
+		.exclusive = true,
+		.cpus = list(cpus),
+		.nr_blocks = 1,
+		.blocks = {{.nodes = nodeset_of(1), .bytes = bytes}}};
+	const struct request req = share_request(&claim, 0, 1, "claim/0", "0", "p1");
+	struct cpuset pool = ledger_pool_without(w->l, &d.cpus);
+	struct err e;
+
+	assert_int_equal(ledger_set_pool(w->l, &pool, NULL), 0);
+	ledger_hold(w->l, &req, &d);
+	if (ledger_check(w->l, &e))
+		fail_msg("%s", e.text);
+}
+
+static void what_a_claim_holds_is_not_available_whatever_the_managers_are(void **state)
+{
+	static const enum manager_policy policy[] = {MANAGER_NONE, MANAGER_STATIC};
+	struct world *w = *state;
+
+	hold_claim(w, "4-5", GIB(10));
+	for (unsigned i = 0; i < 4; i++) {
+		w->s.cpu_manager_policy = policy[i / 2];
+		w->s.memory_manager_policy = policy[i % 2];
+		take(w);
+		assert_amounts(w, "cpu", 0, 8, 6, 6);
+		assert_amounts(w, "cpu", 1, 8, 8, 6);
+		assert_amounts(w, "memory", 1, GIB(64), GIB(56), GIB(46));
+		assert_amounts(w, "memory", 2, GIB(64), GIB(56), GIB(56));
+	}
+	w->s.cpu_manager_policy = MANAGER_NONE;
+	w->s.shared_pool_minimum = 62; /* others run in the pool, all of it */
+	take(w);
+	assert_amounts(w, "cpu", 1, 8, 8, 6);
+}
+
 static void a_node_without_cpus_reports_zero_cpus(void **state)
 {
 	struct world *w = *state;
@@ -413,6 +462,21 @@ static void the_fingerprint_covers_the_pods_that_a_scheduler_counts(void **state
 	assert_string_equal(w->report.fingerprint, "");
 }
 
+/* Its entry stands in the ledger as a pod's would, as Guaranteed. */
+static void a_claim_is_no_pod_of_the_fingerprint(void **state)
+{
+	struct world *w = *state;
+
+	hold_claim(w, "4-5", GIB(10));
+	assert_fingerprint(w, PODS_FINGERPRINT_ALL, (const char *const[]){NULL});
+	assert_string_equal(w->report.pods, "");
+	hold_some(w, "own", "8", 1U << 2, GIB(1));
+	hold_shared(w, "web", QOS_BURSTABLE, CONTAINER_APP, 500, 0);
+	assert_fingerprint(w, PODS_FINGERPRINT_EXCLUSIVE, (const char *const[]){"own", NULL});
+	assert_int_equal(strlen(w->report.pods), REPORT_POD_DIGITS);
+	assert_fingerprint(w, PODS_FINGERPRINT_ALL, (const char *const[]){"own", "web", NULL});
+}
+
 /* Whatever the fingerprint is of: to be found one by one, without the containers' number. */
 static void each_pod_with_exclusive_resources_is_named(void **state)
 {
@@ -554,6 +618,8 @@ int main(void)
 		IN_WORLD(with_full_pcpus_only_a_partly_kept_core_is_not_available),
 		IN_WORLD(memory_held_on_a_group_of_nodes_is_not_available_on_one_of_them),
 		IN_WORLD(without_booked_memory_all_of_it_is_available),
+		IN_WORLD(what_a_claim_holds_is_not_available_whatever_the_managers_are),
+		IN_WORLD(a_claim_is_no_pod_of_the_fingerprint),
 		IN_WORLD(a_node_without_cpus_reports_zero_cpus),
 		IN_WORLD(memory_of_devices_is_reported_as_not_allocatable),
 		IN_WORLD(every_node_lists_every_device_even_with_none),

@@ -194,9 +194,9 @@ static void what_does_not_fit_holds_nothing_not_even_half(void **state)
 	assert_false(d.admit);
 	assert_int_equal(cpuset_count(&view(n)->held), 7);
 	assert_folded(n);
-	assert_true(engine_would_fit_alone(n->g, &c.claim, 1));
+	assert_true(engine_could_hold(n->g, &c.claim));
 	c.share[1].cpus = 9;
-	assert_false(engine_would_fit_alone(n->g, &c.claim, 1));
+	assert_false(engine_could_hold(n->g, &c.claim));
 	c.share[1].cpus = 1;
 	c.share[1].memory[0].bytes = GIB(56); /* of 64, 8 are huge pages, 1 is held */
 	assert_int_equal(prepare(n, &c, &d), -1);
@@ -413,6 +413,34 @@ static void schedulers_are_offered_what_others_have_not(void **state)
 	node_free(n);
 }
 
+static void a_claim_is_offered_what_fits_beside_the_others(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct share_offer o[NODES_MAX];
+	struct claimed c;
+	struct decision d;
+	unsigned order[] = {0, 1, 2, 3};
+
+	(void)state;
+	assert_int_equal(prepare(n, claim_on(&c, "u1", "p1", 3, 4, GIB(40)), &d), 0);
+	shares_offer(engine_ledger(n->g), &n->s, o);
+	assert_true(o[3].claimed_memory[0] == GIB(40));
+	assert_true(share_is_offered(n->t, claim_on(&c, "u2", "p", 3, 4, GIB(16))->share, &o[3]));
+	assert_false(share_is_offered(n->t, claim_on(&c, "u2", "p", 3, 5, GIB(16))->share, &o[3]));
+	assert_false(share_is_offered(n->t, claim_on(&c, "u2", "p", 3, 4, GIB(17))->share, &o[3]));
+	assert_true(share_is_offered(n->t, claim_on(&c, "u2", "p", 1, 8, 0)->share, &o[1]));
+	o[1].closed = true;
+	assert_false(share_is_offered(n->t, claim_on(&c, "u2", "p", 1, 8, 0)->share, &o[1]));
+	c.share[0].nr_memory = 1;
+	c.share[0].memory[0] = (struct memory_ask){2 << 20, 2 << 20}; /* of which it has none */
+	assert_false(share_is_offered(n->t, c.share, &o[2]));
+	shares_order(CLAIMS_MOST_ALLOCATED, o, order, 4); /* 6, 8, 8 and 4 are left */
+	assert_memory_equal(order, ((unsigned[]){3, 0, 1, 2}), sizeof order);
+	shares_order(CLAIMS_LEAST_ALLOCATED, o, order, 4);
+	assert_memory_equal(order, ((unsigned[]){1, 2, 0, 3}), sizeof order);
+	node_free(n);
+}
+
 static void what_the_shared_pool_keeps_is_taken_where_claims_have_left_something(void **state)
 {
 	struct node *n = node_new(POLICY_NONE, 0);
@@ -530,6 +558,7 @@ int main(void)
 		cmocka_unit_test(cpus_that_go_offline_are_replaced_on_the_same_numa_node),
 		cmocka_unit_test(names_of_cdi_devices_become_shares),
 		cmocka_unit_test(schedulers_are_offered_what_others_have_not),
+		cmocka_unit_test(a_claim_is_offered_what_fits_beside_the_others),
 		cmocka_unit_test(
 			what_the_shared_pool_keeps_is_taken_where_claims_have_left_something),
 		cmocka_unit_test(a_container_that_runs_elsewhere_is_taken_over_on_its_claim),

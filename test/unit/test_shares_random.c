@@ -12,7 +12,7 @@ struct life {
 	struct claimed claim[CLAIMS];
 	bool there[CLAIMS];
 	struct topo *full, *now; /* all CPUs; without those that are offline */
-	unsigned next, prepared, refused, ran, hotplugs, lost;
+	unsigned next, offered, prepared, refused, ran, hotplugs, lost;
 };
 
 static int fold_into(void *ctx, const struct record *r, struct err *e)
@@ -98,6 +98,8 @@ static void some_claim_comes_or_goes(struct life *w)
 {
 	const unsigned i = random_below(&w->r, CLAIMS);
 	struct claimed *c = &w->claim[i];
+	struct share_offer offer[NODES_MAX];
+	bool offered;
 	char uid[ID_MAX];
 	struct decision d;
 	struct err e;
@@ -120,7 +122,13 @@ static void some_claim_comes_or_goes(struct life *w)
 	c->share[0].whole_cores = random_chance(&w->r, 20);
 	c->share[0].cpus += c->share[0].whole_cores ? c->share[0].cpus % 2 : 0;
 	w->n->failing = random_chance(&w->r, 3);
+	shares_offer(engine_ledger(w->n->g), &w->n->s, offer);
+	offered = share_is_offered(w->now, c->share, &offer[atoi(c->device[0] + 4)]);
 	w->there[i] = engine_prepare(w->n->g, 0, &c->claim, &d, &e) == 0;
+	if (offered && c->claim.nr == 1 && !c->share[0].whole_cores && !w->n->failing) {
+		assert_true(w->there[i]);
+		w->offered++;
+	}
 	record_again(w);
 	w->prepared += w->there[i];
 	w->refused += !w->there[i];
@@ -223,7 +231,8 @@ static void everything_holds_through_random_events(void **state)
 		check_all(&w);
 		assert_folded(w.n);
 	}
-	assert_true(w.prepared > nr / 50 && w.refused > nr / 100 && w.ran > nr / 100);
+	assert_true(w.prepared > nr / 50 && w.refused > nr / 100 && w.offered > nr / 100 &&
+		w.ran > nr / 100);
 	if (w.now != w.full) {
 		engine_set_topo(w.n->g, 0, w.full);
 		engine_free(w.n->folded);

@@ -82,7 +82,7 @@ func (p *plugin) pool() (all cpuSet) {
 
 // addIdle counts, now and then, the CPUs that are in no container's cpuset.
 func (p *plugin) addIdle(i, present int) {
-	if !p.decides() || (i+1)%idleEvery != 0 {
+	if !p.decides() || p.claims || (i+1)%idleEvery != 0 {
 		return
 	}
 	used := p.pool()

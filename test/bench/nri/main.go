@@ -250,6 +250,7 @@ func main() {
 		createExclusive(n, kind{"exclusive", exclusive})
 		createExclusive(n, kind{"wishes", wishing}, kind{"without-wishes", exclusive})
 		addMemory(fmt.Sprint("after-", n))
+		createWithClaims(n)
 		stopAll()
 	}
 	report(present)

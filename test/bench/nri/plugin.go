@@ -47,6 +47,7 @@ type plugin struct {
 		updates int
 		err     error
 	}
+	claims  bool          // some were prepared: CPUs that nobody runs on yet
 	creates int           // answered since its process started
 	slowest time.Duration // of all requests
 	series  map[string][]float64
@@ -97,6 +98,7 @@ func (p *plugin) give(updates []*nri.ContainerUpdate) {
 // seen, else with what its earlier life left.
 func (p *plugin) start(present int, anew bool) {
 	if anew {
+		p.claims = false
 		p.given = map[string]*nri.LinuxCPU{}
 		if p.journal != "" {
 			check(os.RemoveAll(p.journal))

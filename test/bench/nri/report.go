@@ -159,7 +159,7 @@ func report(present []int) {
 		fmt.Print(c.header())
 	}
 	fmt.Println()
-	for _, kind := range []string{"shared", "exclusive", "wishes", "without-wishes"} {
+	for _, kind := range []string{"shared", "exclusive", "wishes", "without-wishes", "claims", "without-claims"} {
 		for _, what := range []string{"create", "create-besides", "create-moving", "create-cpu", "lifecycle-cpu"} {
 			for _, n := range present {
 				series := fmt.Sprint(kind, "-", n)

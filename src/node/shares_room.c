@@ -1,8 +1,7 @@
 /* Why there is no room for a claim: what it asks for of its NUMA nodes, and what they have. */
-#include "dra_state.h"
+#include <numafit/shares.h>
 
 #include <numafit/decision.h>
-#include <numafit/shares.h>
 #include <numafit/text.h>
 
 /* CPUs, and bytes by kind, of one NUMA node. */
@@ -98,40 +97,34 @@ static void add_node(struct text *to, const struct ledger *l, const struct setti
 	text_add(to, " if nothing else is there");
 }
 
-/* Each alone by the decision that counts, and those of one NUMA node together in numbers. */
-bool dra_can_fit(const struct dra *v, const struct resource_claim *c)
+bool shares_fit_alone(
+	const struct ledger *l, const struct settings *s, const struct resource_claim *c)
 {
-	const struct ledger *l = engine_ledger(v->d->engine);
-
 	nodeset_each (n, ledger_view(l)->topo->nodes) {
-		const struct room wanted = wanted_on(l, c, n, ALL_SHARES),
-				  all = all_on(l, &v->d->settings, n);
+		const struct room wanted = wanted_on(l, c, n, ALL_SHARES), all = all_on(l, s, n);
 
 		if (!is_enough(&all, &wanted))
 			return false;
 	}
-	for (size_t i = 0; i < c->nr; i++)
-		if (!engine_would_fit_alone(v->d->engine, c, i))
-			return false;
 	return true;
 }
 
-void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
-	const struct decision *d, char *out, size_t cap)
+const char *shares_no_room(const struct ledger *l, const struct settings *s,
+	const struct resource_claim *c, const struct decision *d, char *buf, size_t cap)
 {
-	const struct ledger *l = engine_ledger(v->d->engine);
 	struct text to;
 
-	text_init(&to, out, cap);
+	text_init(&to, buf, cap);
 	nodeset_each (n, ledger_view(l)->topo->nodes) {
 		const struct room wanted = wanted_on(l, c, n, SHARES_NOT_HELD),
 				  left = free_on(l, n);
 
 		if (!is_enough(&left, &wanted))
-			add_node(&to, l, &v->d->settings, n, &wanted);
+			add_node(&to, l, s, n, &wanted);
 	}
 	if (!to.len) /* in numbers there is: the shared pool's minimum, whole cores */
 		text_add(&to, "the claim cannot be placed%s: %s",
 			text_equal(d->reason, "SMTAlignmentError") ? " on whole cores" : "",
 			d->message);
+	return buf;
 }
