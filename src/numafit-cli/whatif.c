@@ -604,8 +604,8 @@ const struct command verb_whatif = {
 	.about =
 		"Would a pod that asks for this, or a ResourceClaim (--claim), fit on the node as it "
 		"is now, and where would it go? What numafitd holds is read from its journal; the "
-		"daemon is not asked and nothing is changed. With -o wide also what each resource "
-		"has to choose from; with -o json the answer as a record of the journal; one that "
+		"daemon is not asked and nothing is changed. With -o wide also what each of a "
+		"pod's resources has to choose from; with -o json the answer as a record of the journal; one that "
 		"refuses has class, why, help and remedies besides. Of a claim -o json has a record "
 		"for each NUMA node; one that refuses has why besides. Of devices those of --device "
 		"are looked at: which ones the kubelet would take is its own choice.",

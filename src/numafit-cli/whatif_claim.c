@@ -48,7 +48,6 @@ struct trial {
 	struct share_offer offer[NODES_MAX];
 	unsigned order[NODES_MAX], nr;
 	struct tried *on; /* in that order */
-	enum output output;
 };
 
 static void try_on(const struct trial *x, unsigned node, struct tried *t)
@@ -94,8 +93,8 @@ static const char not_offered[] = "the node's ResourceSlice offers less of that 
 static int print_one(const struct trial *x, const struct tried *t, struct err *e)
 {
 	const struct answer *a = &t->answer;
-	const struct scene scene = {stdout, &x->f->topo, x->s, .pool = &a->record.pool,
-		.wide = x->output == OUTPUT_WIDE};
+	const struct scene scene = {
+		.to = stdout, .t = &x->f->topo, .s = x->s, .pool = &a->record.pool};
 
 	(void)printf("it would %sbe prepared\n", a->decision.admit ? "" : "not ");
 	wording_print_request(&scene, &t->request);
@@ -166,7 +165,7 @@ int whatif_claim_answer(const struct call *c, const struct whatif_claim *q,
 	const struct claim_share *share, struct journal_fold *f, const struct settings *s,
 	enum output output, bool empty)
 {
-	struct trial x = {.f = f, .s = s, .share = share, .output = output};
+	struct trial x = {.f = f, .s = s, .share = share};
 	struct err e;
 	int rc = 0;
 
