@@ -1,5 +1,5 @@
 /* Why there is no room for a claim: what it asks for of its NUMA nodes, and what they have. */
-#include "dra_state.h"
+#include <dra-driver/driver_state.h>
 
 #include <numafit/decision.h>
 #include <numafit/shares.h>
@@ -101,17 +101,17 @@ static void add_node(struct text *to, const struct ledger *l, const struct setti
 /* Each alone by the decision that counts, and those of one NUMA node together in numbers. */
 bool dra_can_fit(const struct dra *v, const struct resource_claim *c)
 {
-	const struct ledger *l = engine_ledger(v->d->engine);
+	const struct ledger *l = dra_ledger(v);
 
 	nodeset_each (n, ledger_view(l)->topo->nodes) {
 		const struct room wanted = wanted_on(l, c, n, ALL_SHARES),
-				  all = all_on(l, &v->d->settings, n);
+				  all = all_on(l, v->o.settings, n);
 
 		if (!is_enough(&all, &wanted))
 			return false;
 	}
 	for (size_t i = 0; i < c->nr; i++)
-		if (!engine_would_fit_alone(v->d->engine, c, i))
+		if (!engine_would_fit_alone(dra_engine(v), c, i))
 			return false;
 	return true;
 }
@@ -119,7 +119,7 @@ bool dra_can_fit(const struct dra *v, const struct resource_claim *c)
 void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
 	const struct decision *d, char *out, size_t cap)
 {
-	const struct ledger *l = engine_ledger(v->d->engine);
+	const struct ledger *l = dra_ledger(v);
 	struct text to;
 
 	text_init(&to, out, cap);
@@ -128,7 +128,7 @@ void dra_print_no_room(const struct dra *v, const struct resource_claim *c,
 				  left = free_on(l, n);
 
 		if (!is_enough(&left, &wanted))
-			add_node(&to, l, &v->d->settings, n, &wanted);
+			add_node(&to, l, v->o.settings, n, &wanted);
 	}
 	if (!to.len) /* in numbers there is: the shared pool's minimum, whole cores */
 		text_add(&to, "the claim cannot be placed%s: %s",
