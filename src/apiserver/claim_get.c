@@ -1,7 +1,7 @@
 #include <apiserver/claim_get.h>
 
+#include <apiserver/claim_json.h>
 #include <apiserver/path.h>
-#include <codec/claim_json.h>
 #include <errno.h>
 #include <numafit/mem.h>
 

@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_APISERVER_OWN_SLICES_H
 #define NUMAFIT_APISERVER_OWN_SLICES_H
 
-#include <codec/slice_write_json.h>
+#include <apiserver/slice_write_json.h>
 #include <numafit/vec.h>
 
 struct json_t; /* jansson's */

@@ -2,7 +2,7 @@
 #define NUMAFIT_APISERVER_SLICE_PUBLISHER_H
 
 #include <apiserver/api.h>
-#include <codec/slice_write_json.h>
+#include <apiserver/slice_write_json.h>
 
 /* The ResourceSlice of this node and of driver numafit.io, kept in the API server as it should be.
  * A watch sees the driver's slices of the node, and no others. It is written when it is missing

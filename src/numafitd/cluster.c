@@ -3,12 +3,12 @@
 #include "cluster_state.h"
 #include "over.h"
 #include "claims.h"
-#include "dra.h"
 #include "decision_log.h"
 #include "services.h"
 
 #include <apiserver/path.h>
 #include <codec/api_json.h>
+#include <dra-driver/driver.h>
 #include <io/log.h>
 #include <numafit/diagnosis.h>
 #include <numafit/number.h>
@@ -299,7 +299,7 @@ static void start_parts(struct cluster *c)
 	if (s->pods_watch)
 		d->api_pods = api_pods_new(c->api, d->node_name, &c->pods_handler);
 	claims_watch(d, c->api);
-	dra_watch(d, c->api);
+	dra_watch(d->dra, c->api);
 	if (s->events && s->mode == MODE_MANAGE)
 		c->events =
 			events_new(d->loop, c->api, &(struct events_options){.node = d->node_name},
@@ -419,7 +419,7 @@ void cluster_stop(struct daemon *d)
 	evictions_close(c->evictions);
 	api_pods_close(steal(d->api_pods));
 	claims_stop(d);
-	dra_unwatch(d);
+	dra_unwatch(d->dra);
 	api_free(c->api);
 	free(c);
 }

@@ -4,12 +4,12 @@
 #include "gather.h"
 
 #include "claims.h"
-#include "dra.h"
 #include "reply.h"
 #include "services_state.h"
 
 #include <apiserver/pods.h>
 #include <codec/wishes.h>
+#include <dra-driver/driver.h>
 #include <io/log.h>
 #include <numafit/admit.h>
 #include <numafit/leases.h>
@@ -534,7 +534,7 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a)
 	advice_of_container(d, req, a);
 	wishes_of_container(d, req, a);
 	add_shares(d, req, a);
-	dra_note_create(d, req);
+	dra_note_create(d->dra, req);
 	if (admit_has_tokens(&d->settings, req))
 		req->owner = gather_token_owner(d, req);
 }
@@ -549,7 +549,7 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 	if (known && has_claims(known) && d->engine &&
 		shares_in_namespace(engine_ledger(d->engine), pod->ns)) {
 		pod->apart = POD_APART_CLAIMS;
-		dra_note_pod(d, pod);
+		dra_note_pod(d->dra, pod);
 		return;
 	}
 	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))

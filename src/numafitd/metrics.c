@@ -1,7 +1,6 @@
 /* Metrics and health over HTTP. All of it is made when somebody asks. */
 #include "metrics.h"
 #include "claims.h"
-#include "dra.h"
 #include "cluster.h"
 #include "daemon.h"
 #include "health.h"
@@ -11,6 +10,7 @@
 #include "services.h"
 #include "status.h"
 
+#include <dra-driver/driver.h>
 #include <io/http_server.h>
 #include <io/log.h>
 #include <numafit/mem.h>
@@ -76,7 +76,7 @@ static char *measure_daemon(const struct metrics_server *v, size_t *len)
 	m.has_config = reload_status(d, &m.config);
 	m.has_apiserver = cluster_status(d, &m.apiserver);
 	m.has_claims = claims_status(d, &m.claims);
-	m.has_dra = dra_status(d, &m.dra);
+	m.has_dra = dra_status(d->dra, &m.dra);
 	m.shares = ledger_view(l)->nr_shares;
 	(void)services_status(d, &m.kubelet);
 	process_measure(&m.process);

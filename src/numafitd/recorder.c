@@ -1,7 +1,6 @@
 #include "cluster.h"
 #include "daemon.h"
 #include "decision_log.h"
-#include "dra.h"
 #include "gather.h"
 #include "pool.h"
 #include "quiet.h"
@@ -11,6 +10,7 @@
 #include <daemon-files/check_config.h>
 #include <codec/journal_json.h>
 #include <codec/machine_text.h>
+#include <dra-driver/driver.h>
 #include <io/fault.h>
 #include <io/log.h>
 #include <numafit/text.h>
@@ -312,7 +312,7 @@ static void done(void *ctx, const struct record *r)
 	self_note_change(d);
 	quiet_note_record(d, r);
 	services_note_change(d);
-	dra_note_change(d);
+	dra_note_change(d->dra);
 	cluster_note_change(d);
 }
 

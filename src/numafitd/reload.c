@@ -3,7 +3,6 @@
 #include "cluster.h"
 #include <daemon-files/config.h>
 #include "daemon.h"
-#include "dra.h"
 #include "services.h"
 #include "pool.h"
 #include "quiet.h"
@@ -11,6 +10,7 @@
 #include "sweep.h"
 #include "updater.h"
 
+#include <dra-driver/driver.h>
 #include <io/log.h>
 #include <io/watch.h>
 #include <numafit/text.h>
@@ -102,7 +102,7 @@ static int put_settings_in_force(struct daemon *d, const struct settings *wanted
 	pool_follow_event(d);
 	quota_note_all(d);
 	quiet_note_all(d);
-	dra_note_change(d);
+	dra_note_change(d->dra);
 	updater_note_change(d);
 	return rc;
 }

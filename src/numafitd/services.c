@@ -4,10 +4,12 @@
 #include "claims.h"
 #include "cluster.h"
 #include "decision_log.h"
-#include "dra.h"
 #include "over.h"
+#include "pool.h"
 #include "services_state.h"
+#include "updater.h"
 
+#include <dra-driver/driver.h>
 #include <io/log.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
@@ -218,6 +220,37 @@ static bool needs_pump(const struct settings *s)
 	return s->device_plugin || s->pod_resources || s->claims || s->pods_api == PODS_API_ON;
 }
 
+/* Of struct dra_handler. */
+static int on_claim_held(void *ctx, struct err *e)
+{
+	struct daemon *d = ctx;
+	const int rc = pool_follow(d, e);
+
+	updater_note_change(d);
+	return rc;
+}
+
+static void on_claim_given_back(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	pool_follow_event(d);
+	updater_note_change(d);
+}
+
+static void serve_claims(struct services *v)
+{
+	struct daemon *d = v->d;
+
+	d->dra = dra_new(&(struct dra_options){.loop = d->loop,
+				 .server = v->server,
+				 .engine = &d->engine,
+				 .topo = &d->topo,
+				 .settings = &d->settings,
+				 .node_name = d->node_name},
+		&(struct dra_handler){d, on_claim_held, on_claim_given_back, log_event});
+}
+
 int services_start(struct daemon *d, struct err *e)
 {
 	const struct settings *s = &d->settings;
@@ -239,7 +272,7 @@ int services_start(struct daemon *d, struct err *e)
 	if (s->device_plugin)
 		serve_plugin(v);
 	if (s->claims)
-		dra_start(d, v->server);
+		serve_claims(v);
 	return 0;
 }
 
@@ -254,13 +287,13 @@ void services_stop(struct daemon *d)
 		loop_timer_close(v->changed);
 	registration_close(v->registration);
 	v->registration = NULL;
-	dra_leave(d);
+	dra_leave(d->dra);
 	retry_free(v->looking);
 	pods_close(v->pods);
 	pod_resources_close(v->pod_resources);
 	rpc_server_free(v->server);
 	device_plugin_free(v->plugin);
-	dra_stop(d);
+	dra_free(steal(d->dra));
 	rpc_pump_free(v->pump);
 	free(v);
 }

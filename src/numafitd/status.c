@@ -1,7 +1,6 @@
 /* The socket that `numafit status` asks: one line in, one document out, and the connection ends. */
 #include "status.h"
 #include "claims.h"
-#include "dra.h"
 #include "cluster.h"
 #include "daemon.h"
 #include "pool.h"
@@ -10,6 +9,7 @@
 #include "services.h"
 
 #include <daemon-files/check_config.h>
+#include <dra-driver/driver.h>
 #include <io/log.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
@@ -93,7 +93,7 @@ char *status_document(const struct daemon *d)
 		info.apiserver = &apiserver;
 	if (claims_status(d, &claims))
 		info.claims = &claims;
-	if (dra_status(d, &dra))
+	if (dra_status(d->dra, &dra))
 		info.dra = &dra;
 	info.counters.log_dropped = log_dropped();
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);

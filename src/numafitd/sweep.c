@@ -3,13 +3,13 @@
 #include "sweep.h"
 #include "cluster.h"
 #include "daemon.h"
-#include "dra.h"
 #include "pool.h"
 #include "quiet.h"
 #include "quota.h"
 #include "services.h"
 #include "updater.h"
 
+#include <dra-driver/driver.h>
 #include <host/cgroup.h>
 #include <host/device_memory.h>
 #include <host/isolated.h>
@@ -318,7 +318,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 	recorder_count_change(d);
 	pool_follow_event(d);
 	services_note_change(d);
-	dra_note_change(d);
+	dra_note_change(d->dra);
 	cluster_note_change(d);
 }
 

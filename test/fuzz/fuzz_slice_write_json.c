@@ -1,8 +1,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <apiserver/slice_write_json.h>
 #include <codec/api_json.h>
-#include <codec/slice_write_json.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 #include <string.h>

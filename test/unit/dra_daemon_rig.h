@@ -3,11 +3,11 @@
 
 #include <numafitd/cluster.h>
 #include <numafitd/daemon.h>
-#include <numafitd/dra_state.h>
 #include <numafitd/services_state.h>
 
 #include <codec/machine_text.h>
 #include <daemon-files/config.h>
+#include <dra-driver/driver_state.h>
 #include <kubelet/grpc_client.h>
 #include <numafit-cli/journal_fold.h>
 #include <numafit/shares.h>

@@ -1,6 +1,7 @@
 /* Devices of claims (DRA): what the kubelet and the drivers' slices say of them goes into the
  * decision; what is not known is said, and may be waited for. */
 #include <apiserver/slices.h>
+#include <dra-driver/driver.h>
 #include <kubelet/pod_resources.h>
 #include <kubelet/pods.h>
 #include <nri/nri_conn.h>
@@ -8,7 +9,6 @@
 #include <numafit/text.h>
 #include <numafitd/claims.h>
 #include <numafitd/daemon.h>
-#include <numafitd/dra.h>
 #include <numafitd/gather.h>
 #include <numafitd/services_state.h>
 
@@ -147,14 +147,14 @@ bool nri_conn_sets_memory_policies(const struct nri_conn *c)
 	return true;
 }
 
-void dra_note_create(struct daemon *d, const struct request *req)
+void dra_note_create(struct dra *v, const struct request *req)
 {
-	(void)d, (void)req;
+	(void)v, (void)req;
 }
 
-void dra_note_pod(struct daemon *d, const struct pod *pod)
+void dra_note_pod(struct dra *v, const struct pod *pod)
 {
-	(void)d, (void)pod;
+	(void)v, (void)pod;
 }
 
 void nri_conn_resume(struct nri_conn *c)

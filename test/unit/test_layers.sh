@@ -58,6 +58,10 @@ src/nri/session.c kubelet/grpc_call.h may not include
 src/nri/session.c numafit/ledger.h may not include
 src/kubelet/planted.c nri/session.h may not include
 src/numafitd/planted.c numafit-sim/picture.h may not include
+src/numafit-cli/planted.c dra-driver/driver.h may not include
+src/kubelet/planted.c dra-driver/driver.h may not include
+src/dra-driver/planted.c numafitd/daemon.h may not include
+src/dra-driver/planted.c nri/session.h may not include
 src/codec/words.c hwloc.h includes hwloc.h
 src/codec/words.c yaml.h includes yaml.h
 src/nri/session.c nri.pb-c.h includes nri.pb-c.h

@@ -1,4 +1,4 @@
-#include <codec/slice_write_json.h>
+#include <apiserver/slice_write_json.h>
 
 #include <codec/api_json.h>
 #include <codec/slice_json.h>

@@ -1,5 +1,5 @@
-#ifndef NUMAFIT_CODEC_SLICE_WRITE_JSON_H
-#define NUMAFIT_CODEC_SLICE_WRITE_JSON_H
+#ifndef NUMAFIT_APISERVER_SLICE_WRITE_JSON_H
+#define NUMAFIT_APISERVER_SLICE_WRITE_JSON_H
 
 #include <numafit/resource_claim.h>
 #include <numafit/slice_store.h>
@@ -26,7 +26,8 @@ struct slice_node {
 };
 
 /* What can be written of a node: a capacity of less than one step of what may be asked for (a page,
- * a core) is refused by Kubernetes, and is left out; where a core is one thread, whole_cores says nothing. */
+ * a core) is refused by Kubernetes, and is left out; where a core is one thread, whole_cores says
+ * nothing. */
 struct slice_node slice_node_writable(const struct slice_node *node);
 /* Whether both say the same. */
 bool slice_node_equal(const struct slice_node *a, const struct slice_node *b);

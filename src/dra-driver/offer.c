@@ -1,6 +1,6 @@
 /* The ledger -> the NUMA nodes of the node's ResourceSlice, in the order in which a scheduler is to
  * fill them. */
-#include "dra_state.h"
+#include <dra-driver/driver_state.h>
 
 #include <numafit/shares.h>
 
@@ -42,18 +42,18 @@ static struct slice_node node_of(const struct topo *t, const struct settings *s,
 size_t dra_wanted(void *ctx, struct slice_node *out)
 {
 	struct dra *v = ctx;
-	const struct ledger *l = engine_ledger(v->d->engine);
+	const struct ledger *l = dra_ledger(v);
 	const struct topo *t = ledger_view(l)->topo;
 	struct share_offer offer[NODES_MAX];
 	size_t nr = 0;
 
-	shares_offer(l, &v->d->settings, offer);
+	shares_offer(l, v->o.settings, offer);
 	if (!v->nr_order)
 		nodeset_each (n, t->nodes)
 			v->order[v->nr_order++] = n;
-	shares_order(v->d->settings.claims_order, offer, v->order, v->nr_order);
+	shares_order(v->o.settings->claims_order, offer, v->order, v->nr_order);
 	for (unsigned i = 0; i < v->nr_order; i++)
 		if (offer[v->order[i]].cpus)
-			out[nr++] = node_of(t, &v->d->settings, v->order[i], &offer[v->order[i]]);
+			out[nr++] = node_of(t, v->o.settings, v->order[i], &offer[v->order[i]]);
 	return nr;
 }

@@ -1,14 +1,14 @@
-#ifndef NUMAFIT_NUMAFITD_DRA_STATE_H
-#define NUMAFIT_NUMAFITD_DRA_STATE_H
-
-#include "daemon.h"
-#include "dra.h"
+#ifndef NUMAFIT_DRA_DRIVER_DRIVER_STATE_H
+#define NUMAFIT_DRA_DRIVER_DRIVER_STATE_H
 
 #include <apiserver/claim_get.h>
 #include <apiserver/slice_publisher.h>
 #include <daemon-files/cdi_json.h>
+#include <dra-driver/driver.h>
+#include <io/loop.h>
 #include <kubelet/dra_plugin.h>
 #include <kubelet/dra_registration.h>
+#include <numafit/engine.h>
 
 /* What the driver's files share. */
 
@@ -35,7 +35,8 @@ struct dra_task {
 };
 
 struct dra {
-	struct daemon *d;
+	struct dra_options o;
+	struct dra_handler handler;
 	struct api *api; /* NULL: there is none yet */
 	struct dra_plugin *plugin;
 	struct dra_registration *registration;
@@ -55,9 +56,19 @@ struct dra {
 	uint64_t prepared, unprepared, failed, waited_ms;
 };
 
-/* dra_offer.c: struct slice_publisher_handler's. */
+static inline struct engine *dra_engine(const struct dra *v)
+{
+	return *v->o.engine;
+}
+
+static inline const struct ledger *dra_ledger(const struct dra *v)
+{
+	return engine_ledger(dra_engine(v));
+}
+
+/* offer.c: struct slice_publisher_handler's. */
 size_t dra_wanted(void *ctx, struct slice_node *out);
-/* dra_tasks.c */
+/* tasks.c */
 void dra_begin(
 	struct dra *v, enum dra_doing doing, struct dra_job *job, const struct dra_claim_ref *ref);
 /* Look at all tasks. */

@@ -1,4 +1,4 @@
-#include <codec/claim_json.h>
+#include <apiserver/claim_json.h>
 
 #include <codec/fields_json.h>
 #include <errno.h>

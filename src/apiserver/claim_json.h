@@ -1,5 +1,5 @@
-#ifndef NUMAFIT_CODEC_CLAIM_JSON_H
-#define NUMAFIT_CODEC_CLAIM_JSON_H
+#ifndef NUMAFIT_APISERVER_CLAIM_JSON_H
+#define NUMAFIT_APISERVER_CLAIM_JSON_H
 
 #include <numafit/arena.h>
 #include <numafit/resource_claim.h>
@@ -17,9 +17,9 @@ struct json_t; /* jansson's */
 enum { CLAIM_JSON_BYTES_MAX = 128 << 10 /* for the arena */ };
 
 /* Texts are borrowed from the value, lists are *a's. 0, also with no share at all. With text:
- * -EAGAIN: it is not allocated (yet); -EINVAL: a member is missing, of another type or out of range,
- * or a parameter is not known, with its path; -E2BIG: more shares, pods, or kinds of memory than there can be;
- * -ENOMEM: the arena's limit. */
+ * -EAGAIN: it is not allocated (yet); -EINVAL: a member is missing, of another type or out of
+ * range, or a parameter is not known, with its path; -E2BIG: more shares, pods, or kinds of memory
+ * than there can be; -ENOMEM: the arena's limit. */
 int claim_json_read(
 	const struct json_t *object, struct arena *a, struct resource_claim *out, struct err *e);
 

@@ -1,4 +1,4 @@
-#include <codec/slice_write_json.h>
+#include <apiserver/slice_write_json.h>
 
 #include <codec/fields_json.h>
 #include <ctype.h>

@@ -1,7 +1,5 @@
 /* The DRA driver's life: its parts begin and end with the kubelet's and the API server's side. */
-#include "dra_state.h"
-
-#include "decision_log.h"
+#include <dra-driver/driver_state.h>
 
 #include <io/log.h>
 #include <numafit/mem.h>
@@ -31,7 +29,7 @@ static void on_unprepare(void *ctx, struct dra_job *job, const struct dra_claim_
 static size_t on_health(void *ctx, struct arena *a, struct dra_health **out)
 {
 	const struct dra *v = ctx;
-	const struct topo *t = ledger_view(engine_ledger(v->d->engine))->topo;
+	const struct topo *t = ledger_view(dra_ledger(v))->topo;
 	size_t nr = 0;
 
 	*out = arena_array(a, t->ids.nr, sizeof **out);
@@ -45,7 +43,7 @@ static size_t on_health(void *ctx, struct arena *a, struct dra_health **out)
 		text_init(&to, name, cap);
 		text_add(&to, CLAIM_DEVICE_PREFIX "%u", t->ids.id[n]);
 		(*out)[nr++] = (struct dra_health){
-			.pool = v->d->node_name,
+			.pool = v->o.node_name,
 			.device = name,
 			.healthy = !cpuset_empty(&t->node[n].cpus),
 			.last_updated_s = loop_wall_ms() / MS_PER_S,
@@ -74,7 +72,7 @@ static bool keep_files(void *ctx, const struct cdi_found *claim)
 {
 	struct dra *v = ctx;
 
-	if (shares_any(engine_ledger(v->d->engine), claim->uid))
+	if (shares_any(dra_ledger(v), claim->uid))
 		return true;
 	if (claim->name)
 		dra_begin(v, DRA_RESTORE, NULL,
@@ -95,55 +93,59 @@ static void sweep_files(struct dra *v)
 
 static void name_directories(struct dra *v)
 {
-	const char *root = v->d->settings.kubelet_root;
+	const char *root = v->o.settings->kubelet_root;
 
 	(void)snprintf(v->registry, sizeof v->registry, "%s/plugins_registry", root);
 	(void)snprintf(v->directory, sizeof v->directory, "%s/plugins/" CLAIM_DRIVER, root);
 	(void)snprintf(v->metadata, sizeof v->metadata, "%s/metadata", v->directory);
 	v->cdi = (struct cdi_options){
-		.directory = v->d->settings.claims_cdi,
+		.directory = v->o.settings->claims_cdi,
 		.metadata = v->metadata,
-		.node_name = v->d->node_name,
+		.node_name = v->o.node_name,
 	};
 }
 
-void dra_start(struct daemon *d, struct rpc_server *server)
+struct dra *dra_new(const struct dra_options *o, const struct dra_handler *handler)
 {
 	struct dra *v = xcalloc(1, sizeof *v);
 	const struct dra_plugin_handler plugin = {v, on_prepare, on_unprepare, on_health};
-	const struct dra_registration_handler registration = {v, log_event};
+	const struct dra_registration_handler registration = {handler->ctx, handler->on_event};
 
-	v->d = d;
-	d->dra = v;
+	v->o = *o;
+	v->handler = *handler;
 	name_directories(v);
-	v->look = loop_timer_new(d->loop, dra_look, v);
-	v->beat = loop_timer_new(d->loop, on_beat, v);
-	v->plugin = dra_plugin_new(server, &plugin);
-	v->registration = dra_registration_new(d->loop, server,
+	v->look = loop_timer_new(o->loop, dra_look, v);
+	v->beat = loop_timer_new(o->loop, on_beat, v);
+	v->plugin = dra_plugin_new(o->server, &plugin);
+	v->registration = dra_registration_new(o->loop, o->server,
 		&(struct dra_registration_options){
 			.registry = v->registry, .directory = v->directory, .driver = CLAIM_DRIVER},
 		&registration);
 	sweep_files(v);
 	loop_timer_set(v->beat, BEAT_MS);
+	return v;
 }
 
-void dra_watch(struct daemon *d, struct api *a)
+static void on_slice_event(void *ctx, bool bad, const char *event, const char *text)
 {
-	struct dra *v = d->dra;
+	const struct dra *v = ctx;
 
+	v->handler.on_event(v->handler.ctx, bad, event, text);
+}
+
+void dra_watch(struct dra *v, struct api *a)
+{
 	if (!v)
 		return;
 	v->api = a;
-	v->publisher = slice_publisher_new(d->loop, a,
-		&(struct slice_publisher_options){.node = d->node_name},
-		&(struct slice_publisher_handler){v, dra_wanted, log_event});
+	v->publisher = slice_publisher_new(v->o.loop, a,
+		&(struct slice_publisher_options){.node = v->o.node_name},
+		&(struct slice_publisher_handler){v, dra_wanted, on_slice_event});
 	dra_look(v);
 }
 
-void dra_unwatch(struct daemon *d)
+void dra_unwatch(struct dra *v)
 {
-	struct dra *v = d->dra;
-
 	if (!v)
 		return;
 	dra_end_all(v, "numafit: numafitd stops; the kubelet tries again");
@@ -151,20 +153,16 @@ void dra_unwatch(struct daemon *d)
 	v->api = NULL;
 }
 
-void dra_leave(struct daemon *d)
+void dra_leave(struct dra *v)
 {
-	struct dra *v = d->dra;
-
 	if (!v)
 		return;
 	dra_registration_close(steal(v->registration));
 	dra_end_all(v, "numafit: numafitd stops; the kubelet tries again");
 }
 
-void dra_stop(struct daemon *d)
+void dra_free(struct dra *v)
 {
-	struct dra *v = steal(d->dra);
-
 	if (!v)
 		return;
 	dra_plugin_free(v->plugin);
@@ -174,9 +172,8 @@ void dra_stop(struct daemon *d)
 	free(v);
 }
 
-bool dra_status(const struct daemon *d, struct status_dra *out)
+bool dra_status(const struct dra *v, struct status_dra *out)
 {
-	const struct dra *v = d->dra;
 	struct slice_publisher_state slice = {0};
 
 	if (!v)

@@ -1,8 +1,6 @@
 /* Claims that are prepared, unprepared and looked at again: each a task, from the kubelet's call to
  * its answer. */
-#include "dra_state.h"
-#include "pool.h"
-#include "updater.h"
+#include <dra-driver/driver_state.h>
 
 #include <io/fault.h>
 #include <io/log.h>
@@ -131,7 +129,7 @@ void dra_begin(
 		.uid = xstrdup(ref->uid),
 		.name = xstrdup(ref->name),
 		.since_ms = now,
-		.until_ms = now + (most ? most : v->d->settings.claims_prepare_ms),
+		.until_ms = now + (most ? most : v->o.settings->claims_prepare_ms),
 		.next_ms = now};
 	*vec_push(&v->tasks) = t;
 	look_soon(v);
@@ -153,7 +151,7 @@ void dra_end_all(struct dra *v, const char *text)
 /* The share's NUMA node, by its kernel id. */
 static unsigned id_of_node(const struct dra *v, const struct holding *h)
 {
-	return v->d->topo.ids.id[nodeset_next(h->request.ask.share_of, 0)];
+	return v->o.topo->ids.id[nodeset_next(h->request.ask.share_of, 0)];
 }
 
 static int write_cdi(struct dra *v, const struct resource_claim *c, struct err *e)
@@ -161,7 +159,7 @@ static int write_cdi(struct dra *v, const struct resource_claim *c, struct err *
 	unsigned node[CLAIM_SHARES_MAX] = {0};
 
 	for (size_t i = 0; i < c->nr; i++) {
-		const struct holding *h = shares_find(engine_ledger(v->d->engine), c->uid, i);
+		const struct holding *h = shares_find(dra_ledger(v), c->uid, i);
 
 		if (!h)
 			return err_set(e, ENOENT, "a share of it is held no more");
@@ -208,7 +206,7 @@ static void answer(struct dra_task *t, const struct resource_claim *c)
 
 static void log_prepared(const struct dra_task *t, const struct resource_claim *c)
 {
-	const struct ledger *l = engine_ledger(t->of->d->engine);
+	const struct ledger *l = dra_ledger(t->of);
 	struct cpuset cpus = {0};
 	struct nodeset nodes = {0};
 	char list[CPUSET_TEXT_MAX], ids[CPUSET_TEXT_MAX], name[512];
@@ -222,7 +220,7 @@ static void log_prepared(const struct dra_task *t, const struct resource_claim *
 	log_line(LOG_INFO, kind_of[t->doing].held,
 		"namespace=%s claim=%s cpus=%s nodes=%s took_ms=%llu", c->ns,
 		log_text(name, sizeof name, c->name), cpuset_format(&cpus, list, sizeof list),
-		nodeset_format(nodes, &t->of->d->topo.ids, ids, sizeof ids),
+		nodeset_format(nodes, &t->of->o.topo->ids, ids, sizeof ids),
 		(unsigned long long)(loop_monotonic_ms() - t->since_ms));
 }
 
@@ -231,13 +229,12 @@ static void claim_held(struct dra_task *t, const struct resource_claim *c)
 {
 	struct dra *v = t->of;
 	struct err e;
-	int rc = pool_follow(v->d, &e);
+	int rc = v->handler.held(v->handler.ctx, &e);
 
-	updater_note_change(v->d);
 	if (!rc)
 		rc = write_cdi(v, c, &e);
 	if (rc == -EINVAL) { /* names that Kubernetes does not allow: they stay so */
-		(void)engine_unprepare(v->d->engine, loop_wall_ms(), c->uid, NULL);
+		(void)engine_unprepare(dra_engine(v), loop_wall_ms(), c->uid, NULL);
 		task_fail(t, e.text);
 		return;
 	}
@@ -258,9 +255,8 @@ static void claim_refused(
 {
 	char why[512];
 
-	(void)shares_no_room(
-		engine_ledger(t->of->d->engine), &t->of->d->settings, c, d, why, sizeof why);
-	if (engine_could_hold(t->of->d->engine, c))
+	(void)shares_no_room(dra_ledger(t->of), t->of->o.settings, c, d, why, sizeof why);
+	if (engine_could_hold(dra_engine(t->of), c))
 		task_wait(t, AGAIN_MS, why);
 	else
 		task_fail(t, why);
@@ -269,7 +265,7 @@ static void claim_refused(
 static bool is_ours(const struct dra *v, const struct resource_claim *c)
 {
 	for (size_t i = 0; i < c->nr; i++)
-		if (!text_equal(c->share[i].pool, v->d->node_name))
+		if (!text_equal(c->share[i].pool, v->o.node_name))
 			return false;
 	return true;
 }
@@ -286,7 +282,7 @@ static void claim_gone(struct dra_task *t, const char *text)
 		task_fail(t, text);
 		return;
 	}
-	if (engine_unprepare(v->d->engine, loop_wall_ms(), t->uid, &e)) {
+	if (engine_unprepare(dra_engine(v), loop_wall_ms(), t->uid, &e)) {
 		t->gone = true;
 		task_wait(t, AGAIN_MS, e.text);
 		return;
@@ -295,8 +291,7 @@ static void claim_gone(struct dra_task *t, const char *text)
 	log_line(LOG_INFO, "claim-gone",
 		"namespace=%s claim=%s text=\"what was held for it is given back\" reason=%s",
 		t->ns, t->name, log_text(why, sizeof why, text));
-	pool_follow_event(v->d);
-	updater_note_change(v->d);
+	v->handler.given_back(v->handler.ctx);
 	task_end(t);
 }
 
@@ -314,7 +309,7 @@ static void claim_read(struct dra_task *t, const struct resource_claim *c)
 		claim_gone(t, "it is reserved for no pod");
 		return;
 	}
-	int rc = engine_prepare(t->of->d->engine, loop_wall_ms(), c, &d, &e);
+	int rc = engine_prepare(dra_engine(t->of), loop_wall_ms(), c, &d, &e);
 	if (!rc)
 		claim_held(t, c);
 	else if (rc == -EPERM)
@@ -362,7 +357,7 @@ static void unprepare(struct dra_task *t)
 {
 	struct dra *v = t->of;
 	struct err e;
-	int rc = engine_unprepare(v->d->engine, loop_wall_ms(), t->uid, &e);
+	int rc = engine_unprepare(dra_engine(v), loop_wall_ms(), t->uid, &e);
 
 	if (!rc)
 		rc = cdi_remove(&v->cdi, t->uid, &e);
@@ -370,8 +365,7 @@ static void unprepare(struct dra_task *t)
 		task_wait(t, STOPPING_MS, e.text);
 		return;
 	}
-	pool_follow_event(v->d);
-	updater_note_change(v->d);
+	v->handler.given_back(v->handler.ctx);
 	dra_unprepared(t->job);
 	v->unprepared++;
 	task_end(t);
@@ -409,9 +403,8 @@ void dra_look(void *ctx)
 		loop_timer_set(v->look, next > now ? next - now : 1);
 }
 
-void dra_note_change(struct daemon *d)
+void dra_note_change(struct dra *v)
 {
-	struct dra *v = d->dra;
 	const uint64_t soon = loop_monotonic_ms() + ROOM_AGAIN_MS;
 	bool any = false;
 
@@ -453,32 +446,31 @@ static void refresh(struct dra *v, const struct holding *h)
 		dra_begin(v, DRA_REFRESH, NULL, &ref);
 }
 
-void dra_note_create(struct daemon *d, const struct request *req)
+void dra_note_create(struct dra *v, const struct request *req)
 {
-	const struct holding *h =
-		d->dra && req->shares ? shares_unknown_pod(engine_ledger(d->engine), req) : NULL;
+	const struct holding *h = v && req->shares ? shares_unknown_pod(dra_ledger(v), req) : NULL;
 
 	if (h)
-		refresh(d->dra, h);
+		refresh(v, h);
 }
 
-void dra_note_pod(struct daemon *d, const struct pod *pod)
+void dra_note_pod(struct dra *v, const struct pod *pod)
 {
-	const struct ledger *l = engine_ledger(d->engine);
+	const struct ledger *l = v ? dra_ledger(v) : NULL;
 
-	for (size_t i = 0; d->dra && ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
+	for (size_t i = 0; l && ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
 
 		if (holding_is_share(h) && text_equal(h->request.pod.ns, pod->ns) &&
 			!text_has_word(h->request.for_pods, pod->uid))
-			refresh(d->dra, h);
+			refresh(v, h);
 	}
 }
 
 /* The claim that comes next in order of uid, by its first share. */
 static const struct holding *next_claim(const struct dra *v)
 {
-	const struct ledger *l = engine_ledger(v->d->engine);
+	const struct ledger *l = dra_ledger(v);
 	const struct holding *next = NULL;
 
 	for (size_t i = 0; ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
