@@ -290,7 +290,7 @@ static void fill_node(struct block_node *to, const struct status_node *n)
 			n->nr_threads ? &n->threads->cpus : NULL, /* there is nothing else in one */
 		.nr_threads = n->nr_threads,
 		.has_memory = n->nr_memory && m->allocatable};
-	if (to->has_memory)
+	if (to->has_memory && m->free < m->allocatable)
 		to->alone = (double)(m->allocatable - m->free) / (double)m->allocatable;
 }
 
