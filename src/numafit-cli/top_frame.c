@@ -305,18 +305,21 @@ static bool fits(const struct sketch *s, const char *text, int others)
 	return lines + others <= room_left(s);
 }
 
-/* As blocks; where these do not fit, a line for each NUMA node; else nothing. */
+/* As blocks; where these do not fit, a line for each NUMA node; else nothing. A node that has
+ * neither CPUs nor memory for containers, as those of a GPU, is not drawn. */
 static void add_picture(struct sketch *s, int others)
 {
 	static void (*const ways[])(FILE *, const struct blocks *) = {
 		blocks_draw, blocks_draw_lines};
 	auto_free struct block_node *nodes = xcalloc(s->st->nr_nodes + 1, sizeof *nodes);
-	const struct blocks b = {nodes, s->st->nr_nodes, s->symbol, s->v->columns};
+	struct blocks b = {.nodes = nodes, .symbol = s->symbol, .columns = s->v->columns};
 	struct cpuset cpus = status_cpus(s->st);
 	size_t len;
 
-	for (size_t i = 0; i < s->st->nr_nodes; i++)
-		fill_node(&nodes[i], &s->st->nodes[i]);
+	for (size_t i = 0; i < s->st->nr_nodes; i++) {
+		fill_node(&nodes[b.nr], &s->st->nodes[i]);
+		b.nr += nodes[b.nr].nr_threads || nodes[b.nr].has_memory;
+	}
 	for (size_t i = 0; i < sizeof ways / sizeof *ways && !cpuset_empty(&cpus); i++) {
 		auto_free char *text = NULL;
 		FILE *to = open_memstream(&text, &len);

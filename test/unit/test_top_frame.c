@@ -183,6 +183,23 @@ static void few_lines_have_no_picture_and_the_table_says_what_is_more(void **sta
 	frame_fini(&f);
 }
 
+static void a_node_without_anything_for_containers_is_not_drawn(void **state)
+{
+	const struct top_view v = {.columns = 80, .filter = ""};
+	const struct status_node more[] = {nodes[0], {.id = 250}, nodes[1]};
+	struct status st = status_of_node();
+	struct frame f;
+
+	(void)state;
+	st.nodes = more;
+	st.nr_nodes = sizeof more / sizeof *more;
+	const char *text = drawn(&st, &v, &f);
+	assert_null(strstr(text, "250"));
+	assert_null(strstr(text, "without CPUs"));
+	assert_non_null(strstr(text, "+- node 1 --"));
+	frame_fini(&f);
+}
+
 static void every_size_is_drawn_within_its_bounds(void **state)
 {
 	struct top_view v = {.filter = "", .has_keys = true};
@@ -362,6 +379,7 @@ int main(void)
 		cmocka_unit_test(eighty_columns_and_24_lines_have_picture_and_table),
 		cmocka_unit_test(a_wide_view_has_all_columns),
 		cmocka_unit_test(few_lines_have_no_picture_and_the_table_says_what_is_more),
+		cmocka_unit_test(a_node_without_anything_for_containers_is_not_drawn),
 		cmocka_unit_test(every_size_is_drawn_within_its_bounds),
 		cmocka_unit_test(containers_are_sorted_as_the_view_says),
 		cmocka_unit_test(the_filter_keeps_letters_and_columns_as_they_are),
