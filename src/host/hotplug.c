@@ -22,7 +22,8 @@ static int read_cpus_that_are(
 {
 	char path[PATH_MAX], list[CPUSET_TEXT_MAX];
 
-	(void)snprintf(path, sizeof path, "%s/sys/devices/system/cpu/%s", without_slash(root), name);
+	(void)snprintf(
+		path, sizeof path, "%s/sys/devices/system/cpu/%s", without_slash(root), name);
 	int len = file_read_into(path, list, sizeof list, e);
 	if (len < 0)
 		return len;
