@@ -93,6 +93,8 @@ static inline unsigned topo_part_of(const struct topo *t, unsigned cpu, enum top
 	return t->cpu[cpu].core;
 }
 
+/* The node's CPUs that are each the thread-th (from 0) of its core: empty behind the last one. */
+struct cpuset topo_threads_of(const struct topo *t, unsigned node, unsigned thread);
 /* The union of the nodes' CPUs. */
 struct cpuset topo_cpus_of(const struct topo *t, struct nodeset nodes);
 /* The nodes that have a CPU of *cpus. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <io/file.h>
+#include <cluster-sim/plots.h>
 #include <cluster-sim/report.h>
 #include <numafit/text.h>
 #include <pthread.h>
@@ -81,15 +82,36 @@ struct run {
 	const struct cluster_options *o;
 	struct world_setting set;
 	struct outcome outcome[STRATEGIES_MAX];
-	pthread_mutex_t lock; /* of what follows */
-	unsigned next;
+	bool one_line;           /* progress is one line of a terminal */
+	pthread_mutex_t lock;    /* of what follows */
+	unsigned next, nr_hours; /* hours of all days that are over */
 	int rc;
 	struct err *e;
 };
 
-static void print_progress(const struct strategy *s, unsigned hour)
+enum { PROGRESS_WIDTH = 72 };
+
+static void print_progress(void *ctx, const struct strategy *s, unsigned hour)
 {
-	fprintf(stderr, "numafit-sim: %s: %u:00\n", s->name, hour);
+	struct run *r = ctx;
+	unsigned all = r->o->nr_strategies * DAY_HOURS;
+	char line[PROGRESS_WIDTH + 1];
+
+	if (!r->one_line) {
+		(void)fprintf(stderr, "numafit-sim: %s: %u:00\n", s->name, hour);
+		return;
+	}
+	(void)pthread_mutex_lock(&r->lock);
+	(void)snprintf(line, sizeof line, "numafit-sim: %3u %%, %s: %u:00",
+		++r->nr_hours * PERCENT / all, s->name, hour);
+	(void)fprintf(stderr, "\r%-*s", PROGRESS_WIDTH, line);
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+static void clear_progress(const struct run *r)
+{
+	if (r->one_line)
+		(void)fprintf(stderr, "\r%*s\r", PROGRESS_WIDTH, "");
 }
 
 static void *work(void *ctx)
@@ -172,10 +194,13 @@ int cluster_run(const struct cluster_options *given, struct err *e)
 			.machine = m,
 			.trace = &trace,
 			.facts = facts,
-			.progress = print_progress},
+			.progress = print_progress,
+			.progress_ctx = r},
+		.one_line = isatty(STDERR_FILENO),
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.e = e};
 	rc = run_all(r);
+	clear_progress(r);
 	if (!rc && (o.table || !o.svg))
 		cluster_report_print(stdout, o.strategy, r->outcome, o.nr_strategies);
 	if (!rc && o.svg)

@@ -43,6 +43,19 @@ static double world_fragmentation(const struct world *w)
 	return unasked ? 1 - (double)(pods * FRAGMENT_CPUS) / (double)unasked : 0;
 }
 
+/* Pods that have come and are to be tried again. */
+static unsigned long count_waiting(const struct world *w)
+{
+	unsigned long nr = 0;
+
+	for (size_t i = 0; i < w->queue.nr; i++) {
+		const struct event *e = &w->queue.at[i];
+
+		nr += e->kind == EVENT_TRY && w->set->trace->pods.at[e->what].at_ms < w->now_ms;
+	}
+	return nr;
+}
+
 void world_take_sample(struct world *w, unsigned number)
 {
 	struct sample *s = &w->out->sample[number];
@@ -51,11 +64,12 @@ void world_take_sample(struct world *w, unsigned number)
 		.utilisation = (double)w->cpus_used_milli / (double)w->cpus_milli,
 		.fragmentation = world_fragmentation(w),
 		.refused = w->out->refused,
+		.waiting = count_waiting(w),
 	};
 	w->out->utilisation += s->utilisation / SAMPLES;
 	w->out->fragmentation += s->fragmentation / SAMPLES;
 	if ((number + 1) % SAMPLES_AN_HOUR == 0)
-		w->set->progress(w->strategy, (number + 1) / SAMPLES_AN_HOUR);
+		w->set->progress(w->set->progress_ctx, w->strategy, (number + 1) / SAMPLES_AN_HOUR);
 }
 
 /* No CPU or memory is held twice, and nothing is held that no pod has asked for. */

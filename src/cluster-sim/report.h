@@ -10,9 +10,4 @@ void cluster_report_print(
 /* What the columns mean, as part of a help text. */
 void cluster_report_help(FILE *out);
 
-/* Two plots over the hours of the day, as SVG: refusals so far, and how many of the CPUs are used;
- * one line for each strategy. */
-void cluster_svg_print(FILE *out, const char *title, const struct strategy *const *s,
-	const struct outcome *o, unsigned nr);
-
 #endif

@@ -39,6 +39,7 @@ enum { SAMPLES = 96 }; /* one for each quarter of an hour */
 struct sample {
 	double utilisation, fragmentation; /* as in struct outcome; now */
 	unsigned long refused;             /* so far */
+	unsigned long waiting;             /* pods that have come, and run nowhere; now */
 };
 
 /* What came of the day. Counts are of pods unless they say otherwise. */
@@ -76,8 +77,9 @@ struct world_setting {
 	const struct cluster_machine *machine;
 	const struct cluster_trace *trace;
 	const struct shape_facts *facts; /* by shape */
-	void (*progress)(
-		const struct strategy *s, unsigned hour); /* called once an hour of the day */
+	/* Called once an hour of the day. */
+	void (*progress)(void *ctx, const struct strategy *s, unsigned hour);
+	void *progress_ctx;
 };
 
 /* Live the day. 0; -EINVAL when a node's ledger is broken at its end, or what is counted does not

@@ -15,6 +15,13 @@ static const struct field memory_rows[] = {
 static const struct fields memory_fields = FIELDS(memory_rows, struct status_memory);
 #undef AT
 
+#define AT(member) offsetof(struct status_threads, member)
+static const struct field threads_rows[] = {
+	FIELD("cpus", CPUS, AT(cpus)),
+};
+static const struct fields threads_fields = FIELDS(threads_rows, struct status_threads);
+#undef AT
+
 #define AT(member) offsetof(struct status_node, member)
 static const struct field node_rows[] = {
 	FIELD("id", UNSIGNED, AT(id)),
@@ -23,6 +30,9 @@ static const struct field node_rows[] = {
 	FIELD("cpus_reserved", UNSIGNED, AT(cpus_reserved)),
 	FIELD("cpus_pool", UNSIGNED, AT(cpus_pool)),
 	FIELD("device_memory", BOOL, AT(device_memory), .optional = true),
+	FIELD("socket", UNSIGNED, AT(socket), .optional = true),
+	FIELD("threads", LIST, AT(threads), .count = AT(nr_threads), .optional = true,
+		.fields = &threads_fields),
 	FIELD("memory_group", STRING, AT(memory_group)),
 	FIELD("memory", LIST, AT(memory), .count = AT(nr_memory), .fields = &memory_fields),
 };
@@ -46,6 +56,9 @@ static const struct field container_rows[] = {
 	FIELD("nodes", STRING, AT(nodes), .optional = true),
 	FIELD("preferred", BOOL, AT(preferred)),
 	FIELD("wishes", STRING, AT(wishes), .optional = true),
+	FIELD("cpu_milli", U64, AT(cpu_milli), .optional = true),
+	FIELD("memory", U64, AT(memory), .optional = true),
+	FIELD("hugepages", U64, AT(hugepages), .optional = true),
 };
 static const struct fields container_fields = FIELDS(container_rows, struct status_container);
 #undef AT
@@ -210,6 +223,10 @@ static const struct field status_rows[] = {
 	FIELD("pool", CPUS, AT(pool)),
 	FIELD("reserved", CPUS, AT(reserved)),
 	FIELD("isolated", CPUS, AT(isolated), .optional = true),
+	FIELD("held", CPUS, AT(held), .optional = true),
+	FIELD("left", CPUS, AT(left), .optional = true),
+	FIELD("nodeless", CPUS, AT(nodeless), .optional = true),
+	FIELD("offline", CPUS, AT(info.offline), .optional = true),
 	FIELD("nodes", LIST, AT(nodes), .count = AT(nr_nodes), .fields = &node_fields),
 	FIELD("containers", LIST, AT(containers), .count = AT(nr_containers),
 		.fields = &container_fields),
@@ -253,12 +270,25 @@ static const struct status_memory *list_memory(
 	return list;
 }
 
+static void list_threads(
+	struct status_node *n, const struct topo *t, unsigned node, struct arena *a)
+{
+	unsigned left = cpuset_count(&t->node[node].cpus);
+	struct status_threads *list = arena_array(a, left, sizeof *list);
+
+	for (; left; left -= cpuset_count(&list[n->nr_threads++].cpus))
+		list[n->nr_threads].cpus = topo_threads_of(t, node, (unsigned)n->nr_threads);
+	n->threads = list;
+	if (n->nr_threads)
+		n->socket = t->cpu[cpuset_next(&list->cpus, 0)].socket;
+}
+
 static void list_nodes(struct status *st, const struct snapshot *s, struct arena *a)
 {
 	const struct topo *t = s->topo;
 	struct status_node *list = arena_array(a, t->ids.nr, sizeof *list);
 
-	for (unsigned i = 0; i < t->ids.nr; i++)
+	for (unsigned i = 0; i < t->ids.nr; i++) {
 		list[i] = (struct status_node){
 			.id = t->ids.id[i],
 			.cpus = s->node[i].cpus,
@@ -270,6 +300,8 @@ static void list_nodes(struct status *st, const struct snapshot *s, struct arena
 			.memory = list_memory(t, &s->node[i], a),
 			.nr_memory = t->nr_kinds,
 		};
+		list_threads(&list[i], t, i, a);
+	}
 	st->nodes = list;
 	st->nr_nodes = t->ids.nr;
 }
@@ -282,6 +314,17 @@ static const char *keep_wishes(struct arena *a, const struct wishes *w)
 	text_init(&t, buf, sizeof buf);
 	wishes_print(w, &t);
 	return t.len ? arena_strndup(a, buf, t.len) : NULL;
+}
+
+/* Bytes that are asked for, in huge pages or not. */
+static uint64_t bytes_asked(const struct ask *ask, bool in_hugepages)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < ask->nr_memory; i++)
+		if ((ask->memory[i].page_bytes != 0) == in_hugepages)
+			bytes += ask->memory[i].bytes;
+	return bytes;
 }
 
 static struct status_container status_of_container(
@@ -306,6 +349,9 @@ static struct status_container status_of_container(
 		.mems = keep_nodes(a, d->mems, ids),
 		.nodes = d->has_affinity ? keep_nodes(a, d->nodes, ids) : NULL,
 		.wishes = keep_wishes(a, &h->request.ask.wishes),
+		.cpu_milli = h->request.ask.cpu_milli,
+		.memory = bytes_asked(&h->request.ask, false),
+		.hugepages = bytes_asked(&h->request.ask, true),
 	};
 }
 
@@ -371,6 +417,9 @@ char *status_json_format(const struct status_info *info, const struct settings *
 		.pool = snapshot->pool,
 		.reserved = snapshot->reserved,
 		.isolated = cpuset_and(ledger_view(l)->topo->isolated, &ledger_view(l)->topo->cpus),
+		.held = snapshot->held,
+		.left = ledger_view(l)->left,
+		.nodeless = snapshot->topo->nodeless,
 	};
 	struct arena a;
 

@@ -123,6 +123,7 @@ struct status_info {
 	const struct status_quota *quota;         /* likewise */
 	const struct status_quiet *quiet;         /* NULL: nobody may wish for it */
 	struct status_counters counters;
+	struct cpuset offline; /* CPUs that the machine has and that are offline */
 };
 
 struct status_memory {
@@ -130,8 +131,16 @@ struct status_memory {
 	uint64_t allocatable, free; /* bytes */
 };
 
+/* CPUs of a NUMA node that are each the first, the second, ... thread of its core. */
+struct status_threads {
+	struct cpuset cpus;
+};
+
 struct status_node {
 	unsigned id;
+	unsigned socket;                      /* of its CPUs, as reported */
+	const struct status_threads *threads; /* all of its CPUs; none: it has none, or an older daemon */
+	size_t nr_threads;
 	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
 	bool device_memory;       /* the memory is a device's; older daemons do not say so */
 	const char *memory_group; /* nodes whose memory is held together with this one's */
@@ -148,6 +157,8 @@ struct status_container {
 	const char *cpus, *mems;
 	const char *nodes; /* the NUMA affinity; NULL: none */
 	const char *wishes; /* "cpus=shared cores=whole"; NULL: none */
+	/* What it asked for: thousandths of a CPU, bytes. Older daemons do not say so. */
+	uint64_t cpu_milli, memory, hugepages;
 };
 
 /* A share of a ResourceClaim. */
@@ -163,6 +174,9 @@ struct status {
 	const char *machine;
 	struct word_list settings; /* all in force, by key */
 	struct cpuset pool, reserved, isolated;
+	/* Older daemons do not say so: CPUs that containers, pods and claims have for their own; that
+	 * containers are left on as they were found; online CPUs of no NUMA node. */
+	struct cpuset held, left, nodeless;
 	const struct status_node *nodes;
 	size_t nr_nodes;
 	const struct status_container *containers;

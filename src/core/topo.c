@@ -239,6 +239,21 @@ int topo_seal(struct topo *t, struct err *e)
 	return 0;
 }
 
+struct cpuset topo_threads_of(const struct topo *t, unsigned node, unsigned thread)
+{
+	struct cpuset set = {0};
+
+	cpuset_each (first, &t->node[node].cpus) {
+		unsigned cpu = t->cpu[first].core == first ? first : CPUSET_BITS;
+
+		for (unsigned i = 0; i < thread && cpu < CPUSET_BITS; i++)
+			cpu = t->next_thread[cpu];
+		if (cpu < CPUSET_BITS)
+			cpuset_add(&set, cpu);
+	}
+	return set;
+}
+
 struct cpuset topo_cpus_of(const struct topo *t, struct nodeset nodes)
 {
 	struct cpuset cpus = {0};

@@ -16,16 +16,37 @@ static const char *without_slash(const char *root)
 	return text_equal(root, "/") ? "" : root;
 }
 
-int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e)
+/* /sys/devices/system/cpu/NAME */
+static int read_cpus_that_are(
+	const char *name, const char *root, struct cpuset *cpus, struct err *e)
 {
 	char path[PATH_MAX], list[CPUSET_TEXT_MAX];
 
-	(void)snprintf(path, sizeof path, "%s/sys/devices/system/cpu/online", without_slash(root));
+	(void)snprintf(
+		path, sizeof path, "%s/sys/devices/system/cpu/%s", without_slash(root), name);
 	int len = file_read_into(path, list, sizeof list, e);
 	if (len < 0)
 		return len;
-	int rc = cpuset_parse(online, list, (size_t)len, e);
+	int rc = cpuset_parse(cpus, list, (size_t)len, e);
 	return rc ? err_add(e, rc, "%s", path) : 0;
+}
+
+int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e)
+{
+	return read_cpus_that_are("online", root, online, e);
+}
+
+/* The kernel's own list of offline CPUs has those, too, that the machine could have and has not. */
+int hotplug_read_offline(const char *root, struct cpuset *offline, struct err *e)
+{
+	struct cpuset present, online;
+	int rc = read_cpus_that_are("present", root, &present, e);
+
+	if (!rc)
+		rc = hotplug_read_cpus(root, &online, e);
+	if (!rc)
+		*offline = cpuset_minus(present, &online);
+	return rc;
 }
 
 /* "Node 0 MemTotal:       16326460 kB" somewhere in it. */

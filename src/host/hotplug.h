@@ -18,6 +18,8 @@ struct hotplug {
 /* The CPUs that are online now, on the machine whose /sys is under root ("/", or a recorded tree).
  * 0 or -errno, -EINVAL with text. */
 int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e);
+/* Likewise those that the machine has and that are offline. */
+int hotplug_read_offline(const char *root, struct cpuset *offline, struct err *e);
 /* What one of *t's nodes has now, its memory by *t's kinds, into *now. 0, or as above. */
 int hotplug_read_node(
 	const char *root, const struct topo *t, unsigned node, struct hotplug *now, struct err *e);

@@ -43,43 +43,60 @@ static int connect_to_daemon(const char *path, struct err *e)
 	return fd;
 }
 
-static int read_daemon_answer(int fd, const char *path, char **answer, size_t *len, struct err *e)
+int question_ask(struct question *q, const char *socket_path, const char *word, struct err *e)
 {
-	auto_free char *text = NULL;
-	size_t have = 0;
-	ssize_t got;
+	char line[WORD_MAX];
+	int len = snprintf(line, sizeof line, "%s\n", word);
 
-	do {
-		if (have > ANSWER_MAX)
-			return err_set(e, EMSGSIZE, "the answer from %s is longer than %d MiB",
-				path, ANSWER_MAX >> 20);
-		text = xrealloc(text, have + READ_BYTES + 1, 1);
-		got = read(fd, text + have, READ_BYTES);
-		if (got < 0 && errno != EINTR)
-			return socket_error("cannot read from", path, e);
-		have += got > 0 ? (size_t)got : 0;
-	} while (got);
-	if (!have)
-		return err_set(e, ENODATA, "numafitd at %s hung up without an answer", path);
-	text[have] = '\0';
-	*len = have;
-	*answer = steal(text);
-	return 0;
+	*q = (struct question){.path = socket_path, .fd = connect_to_daemon(socket_path, e)};
+	if (q->fd < 0)
+		return q->fd;
+	/* so short a line goes out whole or not at all */
+	if (send(q->fd, line, (size_t)len, MSG_NOSIGNAL) == len)
+		return 0;
+	int rc = socket_error("cannot write to", socket_path, e);
+	question_close(q);
+	return rc;
+}
+
+int question_take(struct question *q, struct err *e)
+{
+	if (q->len > ANSWER_MAX)
+		return err_set(e, EMSGSIZE, "the answer from %s is longer than %d MiB", q->path,
+			ANSWER_MAX >> 20);
+	q->answer = xrealloc(q->answer, q->len + READ_BYTES + 1, 1);
+	ssize_t got = read(q->fd, q->answer + q->len, READ_BYTES);
+	if (got < 0 && errno != EINTR)
+		return socket_error("cannot read from", q->path, e);
+	q->len += got > 0 ? (size_t)got : 0;
+	q->answer[q->len] = '\0';
+	if (got)
+		return 1;
+	return q->len ? 0
+		      : err_set(e, ENODATA, "numafitd at %s hung up without an answer", q->path);
+}
+
+void question_close(struct question *q)
+{
+	if (q->fd >= 0)
+		(void)close(q->fd);
+	free(q->answer);
+	*q = (struct question){.fd = -1};
 }
 
 int ask_daemon(const char *socket_path, const char *word, char **answer, size_t *len, struct err *e)
 {
-	char line[WORD_MAX];
-	int fd = connect_to_daemon(socket_path, e), rc;
-	int len_sent = snprintf(line, sizeof line, "%s\n", word);
+	struct question q;
+	int rc = question_ask(&q, socket_path, word, e);
 
-	if (fd < 0)
-		return fd;
-	/* so short a line goes out whole or not at all */
-	if (send(fd, line, (size_t)len_sent, MSG_NOSIGNAL) != len_sent)
-		rc = socket_error("cannot write to", socket_path, e);
-	else
-		rc = read_daemon_answer(fd, socket_path, answer, len, e);
-	(void)close(fd);
+	if (rc)
+		return rc;
+	while ((rc = question_take(&q, e)) > 0)
+		;
+	if (!rc) {
+		*len = q.len;
+		*answer = steal(q.answer);
+	}
+	question_close(&q);
 	return rc;
 }

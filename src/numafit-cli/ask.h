@@ -11,4 +11,19 @@
 int ask_daemon(
 	const char *socket_path, const char *word, char **answer, size_t *len, struct err *e);
 
+/* The same in steps, for a caller that waits for several things. */
+struct question {
+	const char *path; /* borrowed */
+	int fd;           /* readable when there is something to take; -1: nothing is asked */
+	char *answer;
+	size_t len;
+};
+/* Connect and ask. 0, or as above; the question is closed then. */
+int question_ask(struct question *q, const char *socket_path, const char *word, struct err *e);
+/* Take what has come. 0: the answer is there as a whole; 1: more is to come; or as ask_daemon().
+ * The caller closes the question in any case. */
+int question_take(struct question *q, struct err *e);
+/* Close it; what has come of the answer is freed. */
+void question_close(struct question *q);
+
 #endif

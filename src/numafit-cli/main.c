@@ -3,6 +3,7 @@
 
 static const struct command *const verbs[] = {
 	&verb_status,
+	&verb_top,
 	&verb_explain,
 	&verb_refusals,
 	&verb_whatif,

@@ -1,5 +1,6 @@
 #include <numafit-cli/output.h>
 
+#include <ctype.h>
 #include <errno.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -51,6 +52,66 @@ int option_duration(const struct option_row *o, void *member, char *value, struc
 		return err_set(e, EINVAL, "\"%.64s\" is no time", value);
 	*(uint64_t *)member = sum;
 	return 0;
+}
+
+/* A control character of ASCII, or one of those that Unicode has besides (U+0080 to U+009F), of
+ * which terminals understand some. */
+static size_t control_length(const char *at)
+{
+	enum { C1_LEAD = 0xc2, C1_LAST = 0x9f };
+
+	if (iscntrl((unsigned char)*at))
+		return *at != '\n';
+	return (unsigned char)*at == C1_LEAD && at[1] && (unsigned char)at[1] <= C1_LAST ? 2 : 0;
+}
+
+void make_printable(char *text)
+{
+	while (*text) {
+		size_t nr = control_length(text);
+
+		memset(text, '?', nr);
+		text += nr ? nr : 1;
+	}
+}
+
+/* How much of the line of len bytes goes into that many columns: up to the last blank within them,
+ * or else the first one behind. */
+static size_t break_line(const char *line, size_t len, size_t columns)
+{
+	size_t at = columns;
+
+	if (len <= columns)
+		return len;
+	while (at && line[at] != ' ')
+		at--;
+	if (!at)
+		for (at = columns; at < len && line[at] != ' ';)
+			at++;
+	return at;
+}
+
+void print_lines(FILE *to, char *text, int columns)
+{
+	enum { INDENT = 2 };
+
+	make_printable(text);
+	while (*text) {
+		size_t len = strcspn(text, "\n"), room = columns ? (size_t)columns : len;
+
+		for (int indent = 0;; indent = INDENT) {
+			size_t part = break_line(text, len, room - (size_t)indent);
+
+			(void)fprintf(to, "%*s%.*s\n", indent, "", (int)part, text);
+			text += part;
+			len -= part;
+			if (!len)
+				break;
+			text++; /* the blank */
+			len--;
+		}
+		text += *text == '\n';
+	}
 }
 
 enum { WATCH_S = 2 };

@@ -48,6 +48,13 @@ int option_duration(const struct option_row *o, void *member, char *value, struc
 		.letter = 'w', .name = "watch", .help = (what), .read = option_flag,               \
 		.at = offsetof(type, watch)                                                        \
 	}
+/* Control characters of the text but newlines become "?": nothing that a pod is called, or that a
+ * file says, commands a terminal. */
+void make_printable(char *text);
+/* Print a text of lines, made printable; a line of more than `columns` (0: any) is broken at blanks
+ * and goes on below, two columns farther right. */
+void print_lines(FILE *to, char *text, int columns);
+
 /* Clear the screen, where it is one, before what is printed again. */
 void screen_clear(void);
 /* What was printed is shown; wait for the next time. False: nobody reads it any more. */

@@ -1,6 +1,7 @@
 #include <numafit-sim/report.h>
 
-#include <numafit/text.h>
+#include <numafit/mem.h>
+#include <picture/blocks.h>
 #include <string.h>
 
 enum { SYMBOL_IDLE = '_', SYMBOL_POOL = '.', SYMBOL_RESERVED = '#', SYMBOL_MORE = '*' };
@@ -15,10 +16,6 @@ struct scene {
 		together[NODES_MAX]; /* bytes pinned to the node; with other nodes */
 	unsigned nr_exclusive, nr_shared;
 	struct cpuset pool; /* of the shared ones, reserved CPUs included */
-	int label_width;    /* of a CPU id */
-	int per_row;        /* CPUs in a row at most */
-	bool spaced;        /* a blank between two CPUs */
-	int width;          /* inside a block's frame */
 };
 
 static bool container_runs(const struct container *c)
@@ -68,170 +65,45 @@ static void add_pinned_memory(struct scene *s, const struct container *c)
 	}
 }
 
-/* The node's CPUs that are the thread-th of their cores. */
-static struct cpuset threads_of_node(const struct topo *t, unsigned node, unsigned thread)
-{
-	struct cpuset set = {0};
-
-	cpuset_each (cpu, &t->node[node].cpus) {
-		unsigned of_core = 0;
-
-		for (unsigned c = t->cpu[cpu].core; c < cpu; c++)
-			of_core += cpuset_has(&t->cpus, c) && t->cpu[c].core == t->cpu[cpu].core;
-		if (of_core == thread)
-			cpuset_add(&set, cpu);
-	}
-	return set;
-}
-
-enum { PER_ROW_MAX = 32, SPACED_MAX = 8, BAR_WIDTH = 8, PERCENT = 100, BLOCK_LINE_MAX = 160 };
-
-static void measure_blocks(struct scene *s)
-{
-	const struct topo *t = s->topo;
-	int memory_width = (int)strlen("mem  100%") + BAR_WIDTH;
-	unsigned last = 0;
-
-	cpuset_each (cpu, &t->cpus)
-		last = cpu;
-	s->label_width = snprintf(NULL, 0, "%u", last);
-	nodeset_each (node, t->nodes) {
-		struct cpuset first = threads_of_node(t, node, 0);
-		int nr = (int)cpuset_count(&first);
-
-		s->per_row = nr > s->per_row ? nr : s->per_row;
-	}
-	s->per_row = s->per_row < PER_ROW_MAX ? s->per_row : PER_ROW_MAX;
-	s->spaced = s->per_row <= SPACED_MAX;
-	s->width = s->label_width + 1 + s->per_row + (s->spaced ? s->per_row - 1 : 0);
-	s->width = s->width > memory_width ? s->width : memory_width;
-}
-
-/* The lines inside a block's frame. */
-struct block {
-	VEC(struct { char text[BLOCK_LINE_MAX]; });
-};
-
-static void add_cpu_row(const struct scene *s, struct block *b, const struct cpuset *cpus)
-{
-	struct text t = {0};
-	int in_row = 0;
-
-	cpuset_each (cpu, cpus) {
-		if (in_row == 0) {
-			text_init(&t, vec_push(b)->text, BLOCK_LINE_MAX);
-			text_add(&t, "%*u", s->label_width, cpu);
-		}
-		text_add(&t, "%s%c", in_row == 0 || s->spaced ? " " : "", s->symbol[cpu]);
-		in_row = (in_row + 1) % s->per_row;
-	}
-}
-
-/* "mem ===~~... 62%": what is asked for on the node, of all its memory. */
-static void add_bar(const struct scene *s, struct block *b, unsigned node)
+/* What is asked for on the node, of all its memory. */
+static void fill_memory(struct block_node *n, const struct scene *s, unsigned node)
 {
 	double total = (double)s->topo->node[node].memory[0];
-	double alone = s->alone[node] / total, all = alone + s->together[node] / total;
-	char bar[BAR_WIDTH + 1] = "";
 
-	if (total <= 0)
+	n->has_memory = total > 0;
+	if (!n->has_memory)
 		return;
-	for (int i = 0; i < BAR_WIDTH; i++) {
-		double at = (i + 1.0 / 2) / BAR_WIDTH;
-
-		bar[i] = at < alone ? '=' : at < all ? '~' : '.';
-	}
-	snprintf(vec_push(b)->text, BLOCK_LINE_MAX, "mem %s %3.0f%%", bar, all * PERCENT);
+	n->alone = s->alone[node] / total;
+	n->together = s->together[node] / total;
 }
 
-static void fill_block(const struct scene *s, struct block *b, unsigned node)
+static struct cpuset *fill_cpus(struct block_node *n, const struct scene *s, unsigned node)
 {
 	unsigned left = cpuset_count(&s->topo->node[node].cpus);
+	struct cpuset *threads = xcalloc(left + 1, sizeof *threads);
 
-	for (unsigned thread = 0; left; thread++) {
-		struct cpuset row = threads_of_node(s->topo, node, thread);
-
-		add_cpu_row(s, b, &row);
-		left -= cpuset_count(&row);
-	}
-	add_bar(s, b, node);
+	for (; left; left -= cpuset_count(&threads[n->nr_threads++]))
+		threads[n->nr_threads] = topo_threads_of(s->topo, node, (unsigned)n->nr_threads);
+	n->threads = threads;
+	if (n->nr_threads)
+		n->socket = s->topo->cpu[cpuset_next(threads, 0)].socket;
+	return threads;
 }
 
-static const char dashes[] = "----------------------------------------------------------------"
-			     "----------------------------------------------------------------";
-
-static void draw_frame(FILE *out, const struct scene *s, const char *title, const char *after)
+static void draw_blocks(FILE *out, const struct scene *s)
 {
-	int rest = s->width + 1 - (int)strlen(title);
-
-	fprintf(out, "+-%s%.*s+%s", title, rest > 0 ? rest : 0, dashes, after);
-}
-
-/* Blocks side by side. */
-static void draw_blocks(
-	FILE *out, const struct scene *s, struct block *blocks, const unsigned *nodes, unsigned nr)
-{
-	char title[TEXT_SIZE_MAX];
-	size_t lines = 0;
+	struct block_node nodes[NODES_MAX] = {0};
+	struct cpuset *threads[NODES_MAX];
+	unsigned nr = s->topo->ids.nr;
 
 	for (unsigned i = 0; i < nr; i++) {
-		snprintf(title, sizeof title, " node %u ", s->topo->ids.id[nodes[i]]);
-		draw_frame(out, s, title, i + 1 < nr ? " " : "\n");
-		lines = blocks[i].nr > lines ? blocks[i].nr : lines;
+		nodes[i].id = s->topo->ids.id[i];
+		threads[i] = fill_cpus(&nodes[i], s, i);
+		fill_memory(&nodes[i], s, i);
 	}
-	for (size_t l = 0; l < lines; l++)
-		for (unsigned i = 0; i < nr; i++)
-			fprintf(out, "| %-*s |%s", s->width,
-				l < blocks[i].nr ? blocks[i].at[l].text : "",
-				i + 1 < nr ? " " : "\n");
+	blocks_draw(out, &(struct blocks){nodes, nr, s->symbol, PICTURE_WIDTH});
 	for (unsigned i = 0; i < nr; i++)
-		draw_frame(out, s, "", i + 1 < nr ? " " : "\n");
-}
-
-/* The NUMA nodes of a socket, or of none, as many in a line as fit. */
-static void draw_nodes(FILE *out, const struct scene *s, struct nodeset set)
-{
-	enum { FRAME = 4 };
-	int fit = (PICTURE_WIDTH + 1) / (s->width + FRAME + 1);
-	struct block blocks[NODES_MAX] = {0};
-	unsigned nodes[NODES_MAX], nr = 0;
-
-	nodeset_each (node, set) {
-		nodes[nr] = node;
-		fill_block(s, &blocks[nr++], node);
-	}
-	for (unsigned at = 0, step = fit > 1 ? (unsigned)fit : 1; at < nr; at += step)
-		draw_blocks(out, s, blocks + at, nodes + at, nr - at < step ? nr - at : step);
-	for (unsigned i = 0; i < nr; i++)
-		vec_fini(&blocks[i]);
-}
-
-static unsigned socket_of(const struct topo *t, unsigned node)
-{
-	return t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
-}
-
-static void draw_sockets(FILE *out, const struct scene *s)
-{
-	struct nodeset left = s->topo->nodes_with_cpus;
-
-	while (!nodeset_empty(left)) {
-		unsigned socket = socket_of(s->topo, nodeset_next(left, 0));
-		struct nodeset here = {0};
-
-		nodeset_each (node, left)
-			if (socket_of(s->topo, node) == socket)
-				here = nodeset_or(here, nodeset_of(node));
-		fprintf(out, "socket %u\n", socket);
-		draw_nodes(out, s, here);
-		left = nodeset_minus(left, here);
-	}
-	struct nodeset memory_only = nodeset_minus(s->topo->nodes, s->topo->nodes_with_cpus);
-
-	if (!nodeset_empty(memory_only)) {
-		fprintf(out, "without CPUs\n");
-		draw_nodes(out, s, memory_only);
-	}
+		free(threads[i]);
 }
 
 static void draw_letters(FILE *out, const struct scene *s)
@@ -294,7 +166,6 @@ void picture_draw(FILE *out, const struct sim_node *n)
 		if (container_runs(n->at[i]) && n->at[i]->now.mems_pinned &&
 			n->at[i]->asked.qos == QOS_GUARANTEED)
 			add_pinned_memory(&s, n->at[i]);
-	measure_blocks(&s);
-	draw_sockets(out, &s);
+	draw_blocks(out, &s);
 	draw_legend(out, &s);
 }

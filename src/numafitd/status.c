@@ -10,6 +10,8 @@
 
 #include <daemon-files/check_config.h>
 #include <dra-driver/driver.h>
+#include <host/hotplug.h>
+#include <io/fault.h>
 #include <io/log.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
@@ -96,6 +98,8 @@ char *status_document(const struct daemon *d)
 	if (dra_status(d->dra, &dra))
 		info.dra = &dra;
 	info.counters.log_dropped = log_dropped();
+	if (d->topo.this_machine)
+		(void)hotplug_read_offline(fault_root(), &info.offline, NULL);
 	snapshot_take(&snapshot, engine_ledger(d->engine), &d->settings);
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));
 }

@@ -67,7 +67,7 @@ run "a verb that is like none" 2 "$numafit" frobnicate
 see "has the verbs listed" says err "  status "
 run "an unknown option is bad usage" 2 "$numafit" status --jsn
 see "named with program, verb and the one that is meant" is err "numafit status: unknown option --jsn, did you mean --json? (see numafit status --help)"
-for verb in topology status decide explain refusals whatif replay config score; do
+for verb in topology status top decide explain refusals whatif replay config score; do
 	run "$verb explains itself" 0 "$numafit" $verb --help
 	see "with its usage" says out "usage: numafit $verb"
 	see "options" says out "  -h, --help "

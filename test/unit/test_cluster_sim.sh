@@ -94,15 +94,60 @@ see "and what was bound meanwhile is not given twice" extender 0
 run "an SVG" 0 --cluster 20x4 --svg "$dir/day.svg"
 see "without the table" test ! -s "$dir/out"
 see "is well-formed" well_formed "$dir/day.svg"
-see "has a line for each strategy in both plots" test "$(grep -c '<polyline' "$dir/day.svg")" -eq 12
-see "with a point for each quarter of an hour" awk '/<polyline/ { split($0, part, "points=\"");
-	sub(/".*/, "", part[2]); if (split(part[2], point, " ") != 96) exit 1 }' "$dir/day.svg"
+# Of each panel (a rect with a frame) its curve: 96 points, within it and apart from the frame and from
+# all other panels; in each row of panels one curve at least goes through more than half of the height.
+# With N strategies and four measures.
+all_visible() { # FILE N
+	awk -v strategies="$2" '
+	function attribute(name) { return match($0, " " name "=\"[^\"]*\"") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : "" }
+	function fail(why) { print NR ": " why; bad = 1 }
+	/<rect/ && attribute("fill") == "none" {
+		x = attribute("x") + 0; y = attribute("y") + 0; w = attribute("width") + 0; h = attribute("height") + 0
+		for (i = 0; i < panels; i++)
+			if (x < px[i] + pw[i] && px[i] < x + w && y < py[i] + ph[i] && py[i] < y + h) fail("panels overlap")
+		px[panels] = x; py[panels] = y; pw[panels] = w; ph[panels++] = h
+		next
+	}
+	/<polyline/ {
+		curves++
+		if (attribute("stroke") == "" || attribute("stroke") == "white") fail("no colour")
+		if (split(attribute("points"), point, " ") != 96) fail("points")
+		least = 1e9; most = 0
+		for (i = 1; i <= 96; i++) {
+			split(point[i], at, ",")
+			if (at[1] < x || at[1] > x + w || at[2] < y + 2 || at[2] > y + h - 2) fail("a point is not in its panel")
+			least = at[2] < least ? at[2] : least
+			most = at[2] > most ? at[2] : most
+		}
+		range = (most - least) / h
+		seen[y] = range > seen[y] ? range : seen[y] + 0
+	}
+	END {
+		for (row in seen) { rows++; if (seen[row] < 0.3) fail("an axis that is not for its data") }
+		if (rows != 4 || panels != 4 * strategies || curves != panels) fail(rows " rows, " panels " panels, " curves " curves")
+		exit bad
+	}' "$1"
+}
+see "shows a curve for each strategy and measure" all_visible "$dir/day.svg" 6
+for measure in "Pods refused" "Pods that wait" "Fragmentation" "CPUs that running pods ask for"; do
+	see "has the measure $measure" grep -q ">$measure" "$dir/day.svg"
+done
+run "an SVG of one strategy" 0 --cluster 20x4 --strategies least-numa-nodes --svg "$dir/one.svg"
+see "is well-formed" well_formed "$dir/one.svg"
+see "has four panels" test "$(grep -c '<polyline' "$dir/one.svg")" -eq 4
+sed 's/points="\([0-9.]*\),[0-9.]*/points="\1,5000/' "$dir/day.svg" >"$dir/broken.svg"
+! all_visible "$dir/broken.svg" 6 >/dev/null
+report $? "(the check sees a point that is nowhere)"
 sed 's/<\/svg>//' "$dir/day.svg" >"$dir/broken.svg"
 see "(the check sees one that is cut)" sh -c "! grep -q '</svg>' '$dir/broken.svg'"
 ! well_formed "$dir/broken.svg" >/dev/null
 report $? "(and calls it broken)"
 run "an SVG and a table" 0 --cluster 20x4 --strategies stock --svg "$dir/day.svg" --table
 see "are both there" grep -q '^stock ' "$dir/out"
+script -qec "$sim --cluster 20x4 --svg $dir/tty.svg" /dev/null >"$dir/out" </dev/null
+report $? "a terminal for the progress"
+see "which is one line" test "$(tr -cd '\n' <"$dir/out" | wc -c)" -eq 0
+see "that counts" sh -c "tr '\\r' '\\n' <'$dir/out' | grep -q '^numafit-sim: 100 %, '"
 run "an SVG where none can be written" 3 --cluster 1x1 --svg "$dir/none/day.svg"
 
 # Two pods of one NUMA node each on a node that has two, then one that comes while both are full.

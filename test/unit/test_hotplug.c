@@ -104,6 +104,21 @@ static void an_unchanged_machine_shows_no_difference(void **state)
 	assert_false(hotplug_differs(&tree->t, &tree->now));
 }
 
+static void offline_cpus_are_those_that_are_present_and_not_online(void **state)
+{
+	struct tree *tree = *state;
+	struct cpuset offline = {{0x55}};
+	char list[CPUSET_TEXT_MAX];
+
+	assert_int_equal(hotplug_read_offline(tree->dir, &offline, NULL), -ENOENT);
+	assert_int_equal(*offline.w, 0x55);
+	put(tree, "sys/devices/system/cpu/present", "0-15\n");
+	put(tree, "sys/devices/system/cpu/possible", "0-31\n");
+	put(tree, "sys/devices/system/cpu/online", "0-3,5-14\n");
+	assert_int_equal(hotplug_read_offline(tree->dir, &offline, NULL), 0);
+	assert_string_equal(cpuset_format(&offline, list, sizeof list), "4,15");
+}
+
 static void a_cpu_listed_by_another_node_is_a_contradiction(void **state)
 {
 	struct tree *tree = *state;
@@ -359,6 +374,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(an_unchanged_machine_shows_no_difference),
+		CASE(offline_cpus_are_those_that_are_present_and_not_online),
 		CASE(a_cpu_listed_by_another_node_is_a_contradiction),
 		CASE(a_cpu_goes_and_comes_back_as_it_was),
 		CASE(memory_and_huge_pages_change),

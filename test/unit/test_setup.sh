@@ -38,9 +38,9 @@ result() { # status, name
 }
 
 system 0
-setup test && [ "$(first libcmocka-dev)" = 3 ] && [ "$(first openssl)" = 5 ] && [ "$(first RUN)" -gt 7 ]
+setup test && [ "$(first libcmocka-dev)" = 3 ] && [ "$(first openssl)" = 5 ] && [ "$(first RUN)" -gt 8 ]
 result $? "what is missing and what will be installed is said first"
-[ "$(first "install -y --no-install-recommends fish libcmocka-dev mandoc openssl zsh")" != 0 ] && [ "$(first sudo)" = 0 ]
+[ "$(first "install -y --no-install-recommends fish libcmocka-dev mandoc openssl tmux zsh")" != 0 ] && [ "$(first sudo)" = 0 ]
 result $? "root installs it all with apt-get"
 setup test && [ ! -s "$dir/said" ]
 result $? "with nothing missing it is silent"
@@ -51,7 +51,7 @@ result $? "anybody else installs through sudo, which does not ask where nobody c
 
 system 1000
 ! setup test && [ "$(first RUN)" = 0 ] &&
-	[ "$(first "apt-get update && apt-get install --no-install-recommends fish libcmocka-dev mandoc openssl zsh")" != 0 ]
+	[ "$(first "apt-get update && apt-get install --no-install-recommends fish libcmocka-dev mandoc openssl tmux zsh")" != 0 ]
 result $? "without sudo it says the whole command that root is to run"
 
 env -u MAKEFLAGS -u MFLAGS make -n help CC=no-such-compiler >/dev/null 2>"$dir/said" && [ ! -s "$dir/said" ]

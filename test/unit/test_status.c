@@ -117,19 +117,20 @@ static void a_socket_that_cannot_be_reached_is_named(void **state)
 	assert_null(answer);
 }
 
-/* What the verb prints for that document. */
-static int print_status(const char *document, bool json, char *printed)
+/* What the verb prints for that document, in that form. */
+static int print_status(const char *document, const char *form, char *printed)
 {
-	char verb[] = "status", option[] = "--socket", as_json[] = "--json";
+	char verb[] = "status", option[] = "--socket", output[] = "-o", word[16];
 	FILE *to = tmpfile();
 	int saved = dup(STDOUT_FILENO);
 	pid_t child = serve(document);
-	char *argv[] = {verb, option, path, json ? as_json : NULL, NULL};
+	char *argv[] = {verb, option, path, output, word, NULL};
 
 	assert_non_null(to);
+	assert_true(text_copy(word, sizeof word, form));
 	(void)fflush(stdout);
 	(void)dup2(fileno(to), STDOUT_FILENO);
-	int code = verb_call(&verb_status, json ? 4 : 3, argv);
+	int code = verb_call(&verb_status, 5, argv);
 	(void)fflush(stdout);
 	(void)dup2(saved, STDOUT_FILENO);
 	(void)close(saved);
@@ -179,11 +180,11 @@ static const char table[] =
 	"mode manage, policy restricted, scope container, prefer-closest-numa-nodes true\n"
 	"CPU manager options: full-pcpus-only, strict-cpu-reservation\n"
 	"runtime containerd v2.1: ready\n"
-	"kubelet: device plugin up, 62 of numafit.io/cpu (4 unhealthy), 8 given out (3 wait for "
-	"their "
-	"container); PodResources up; Pods API waiting, 7 pods\n"
+	"kubelet: device plugin up, 62 of numafit.io/cpu (4 unhealthy), 8 given out (3\n"
+	"  wait for their container); PodResources up; Pods API waiting, 7 pods\n"
 	"pods are known from their sandboxes' totals alone\n"
-	"containers: 12 created, 1 refused, 2 adopted, 3 moved, 4 released, since numafitd started\n"
+	"containers: 12 created, 1 refused, 2 adopted, 3 moved, 4 released, since\n"
+	"  numafitd started\n"
 	"numafit refusals lists what was refused, also before that, and resizes\n"
 	"schedulers' hints: 5 accepted, 1 repaired, 2 rejected\n"
 	"shared pool: CPUs 0-3; reserved: 0\n"
@@ -192,17 +193,142 @@ static const char table[] =
 	"0     4     0          1         3     4     1Gi of 16Gi  0,8\n"
 	"8     4     2          0         2     0     0 of 16Gi    -\n"
 	"\n"
-	"CONTAINER             QOS         CPUS  OWN     MEMS  AFFINITY  PREFERRED  SOURCE\n"
-	"default/p?1/web       Guaranteed  4-5   yes     8     8         yes        decided\n"
-	"kube-system/helper/h  Burstable   0-3   shared  0,8   any       no         adopted\n";
+	"CONTAINER             QOS         CPUS  OWN     MEMS  AFFINITY  PREFERRED\n"
+	"default/p?1/web       Guaranteed  4-5   yes     8     8         yes\n"
+	"kube-system/helper/h  Burstable   0-3   shared  0,8   any       no\n"
+	"\n"
+	"-o wide shows what does not fit into this width\n";
 
 static void the_default_output_is_a_table(void **state)
 {
 	char printed[PRINTED_MAX];
 
 	(void)state;
-	assert_int_equal(print_status(document, false, printed), EXIT_DONE);
+	assert_int_equal(print_status(document, "table", printed), EXIT_DONE);
 	assert_string_equal(printed, table);
+}
+
+/* A document of one NUMA node with those members and containers, and what is printed of it. */
+static void print_document(
+	const char *members, const char *containers, const char *form, char *printed)
+{
+	static const char before[] =
+		"{\"version\":\"0.1.0\",\"machine\":\"one\",\"runtime\":\"\",\"uptime_ms\":1,"
+		"\"generation\":1,\"counters\":{\"creates\":0,\"refused\":0,\"cut_short\":0,"
+		"\"adopted\":0,\"updates\":0,\"released\":0,\"compared\":0,\"disagreed\":0,"
+		"\"drifted\":0,\"relocated\":0,\"hints_accepted\":0,\"hints_repaired\":0,"
+		"\"hints_rejected\":0,\"connects\":1,\"log_dropped\":0},"
+		"\"nodes\":[{\"id\":0,\"cpus\":8,\"cpus_held\":0,\"cpus_reserved\":1,"
+		"\"cpus_pool\":4,\"threads\":[{\"cpus\":\"0-3\"},{\"cpus\":\"6-9\"}],"
+		"\"memory_group\":\"0\",\"memory\":[{\"type\":\"memory\",\"allocatable\":8,"
+		"\"free\":8}]}],";
+	char text[PRINTED_MAX];
+
+	assert_true(snprintf(text, sizeof text, "%s%s,\"containers\":[%s]}", before, members,
+			    containers) < (int)sizeof text);
+	assert_int_equal(print_status(text, form, printed), EXIT_DONE);
+}
+#define SETTINGS(strict)                                                                                 \
+	"\"settings\":{\"mode\":\"manage\",\"cpuManagerPolicyOptions.strict-cpu-reservation\":\"" strict \
+	"\"}"
+#define CONTAINER(ns, pod, name, cpus)                                                             \
+	"{\"namespace\":\"" ns "\",\"pod\":\"" pod "\",\"container\":\"" name                      \
+	"\",\"id\":\"i\",\"qos\":\"Burstable\",\"source\":\"decided\",\"exclusive\":false,"        \
+	"\"cpus\":\"" cpus "\",\"mems\":\"0\",\"preferred\":false}"
+
+static void containers_are_sorted_by_namespace_pod_and_name(void **state)
+{
+	static const char *const order[] = {"a/b/c ", "a/b/d ", "a/c/a ", "b/a/a "};
+	char printed[PRINTED_MAX];
+	const char *at = printed;
+
+	(void)state;
+	print_document(
+		"\"connection\":\"ready\",\"pool\":\"0\",\"reserved\":\"\"," SETTINGS("false"),
+		CONTAINER("b", "a", "a", "0") "," CONTAINER("a", "c", "a", "0") "," CONTAINER(
+			"a", "b", "d", "0") "," CONTAINER("a", "b", "c", "0"),
+		"table", printed);
+	for (unsigned i = 0; i < sizeof order / sizeof *order; i++) {
+		at = strstr(at, order[i]);
+		assert_non_null(at);
+	}
+}
+
+static void a_runtime_that_is_not_connected_is_the_first_line(void **state)
+{
+	static const char line[] = "the runtime is not connected: containers start unpinned\n\n";
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	print_document(
+		"\"connection\":\"connecting\",\"pool\":\"0\",\"reserved\":\"\"," SETTINGS("false"),
+		"", "table", printed);
+	assert_memory_equal(printed, line, sizeof line - 1);
+}
+
+static void cpus_that_nobody_may_use_are_listed_with_the_reason(void **state)
+{
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	print_document(
+		"\"connection\":\"ready\",\"pool\":\"1-2\",\"reserved\":\"0\",\"isolated\":\"6-7\","
+		"\"held\":\"3,7\",\"left\":\"2\",\"offline\":\"4-5\",\"nodeless\":\"10\"," SETTINGS(
+			"true"),
+		"", "wide", printed);
+	assert_non_null(strstr(printed,
+		"\nCPUs that nobody may use: 4-5 (offline), 10 (on no NUMA node), 0 (reserved: "
+		"strict-cpu-reservation)\n"
+		"CPUs that no container uses now: 6 (isolated), 8-9 (free, outside the shared pool)\n"
+		"CPUs that no container gets for its own: 2 (containers are left on them as they were "
+		"found)\n"));
+	print_document("\"connection\":\"ready\",\"pool\":\"0-3,6-9\",\"reserved\":\"0\"," SETTINGS(
+			       "false"),
+		"", "wide", printed);
+	assert_null(strstr(printed, "CPUs that"));
+	print_document("\"connection\":\"ready\",\"pool\":\"1-3,6-9\",\"reserved\":\"0\"," SETTINGS(
+			       "true"),
+		CONTAINER("a", "on", "reserved", "0"), "wide", printed);
+	assert_null(strstr(printed, "CPUs that"));
+}
+
+#define LONG "a-name-that-is-much-longer-than-a-table-for-eighty-columns-can-show"
+#define CPUS "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52"
+
+static void no_line_is_longer_than_80_columns_unless_all_is_asked_for(void **state)
+{
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	print_document("\"connection\":\"ready\",\"pool\":\"" CPUS
+		       "\",\"reserved\":\"\"," SETTINGS("false"),
+		CONTAINER("kube-system", LONG, "the-end", CPUS), "table", printed);
+	for (const char *line = printed; *line; line += strcspn(line, "\n") + 1)
+		assert_in_range(strcspn(line, "\n"), 0, 80);
+	assert_non_null(strstr(printed, "\nkube-system/a-name"));
+	assert_non_null(strstr(printed, "the-end  0,2,4,"));
+	assert_non_null(strstr(printed, "...  shared"));
+	print_document("\"connection\":\"ready\",\"pool\":\"" CPUS
+		       "\",\"reserved\":\"\"," SETTINGS("false"),
+		CONTAINER("kube-system", LONG, "the-end", CPUS), "wide", printed);
+	assert_non_null(strstr(printed, "kube-system/" LONG "/the-end"));
+	assert_non_null(strstr(printed, "shared pool: CPUs " CPUS ";"));
+	assert_null(strstr(printed, "does not fit"));
+}
+
+static void nothing_that_comes_from_outside_commands_the_terminal(void **state)
+{
+	char printed[PRINTED_MAX];
+
+	(void)state;
+	print_document(
+		"\"connection\":\"x\\u001b[2J\\u009b2J\",\"pool\":\"0\",\"reserved\":\"\"," SETTINGS(
+			"false"),
+		CONTAINER("a\\n", "b\\u001b]0;x\\u0007", "c\\u009d", "0"), "table", printed);
+	assert_non_null(strstr(printed, "runtime unknown: x?[2J??2J\n"));
+	assert_non_null(strstr(printed, "\na?/b?]0;x?/c?? "));
+	for (const char *c = printed; *c; c++)
+		assert_true(*c == '\n' || (unsigned char)*c >= ' ');
 }
 
 static void the_json_output_is_the_document_of_the_daemon(void **state)
@@ -210,7 +336,7 @@ static void the_json_output_is_the_document_of_the_daemon(void **state)
 	char printed[PRINTED_MAX];
 
 	(void)state;
-	assert_int_equal(print_status(document, true, printed), EXIT_DONE);
+	assert_int_equal(print_status(document, "json", printed), EXIT_DONE);
 	assert_int_equal(printed[strlen(printed) - 1], '\n');
 	printed[strlen(printed) - 1] = '\0';
 	assert_string_equal(printed, document);
@@ -221,7 +347,8 @@ static void an_answer_that_is_no_status_is_an_error(void **state)
 	char printed[PRINTED_MAX];
 
 	(void)state;
-	assert_int_equal(print_status("{\"error\":\"no such word\"}", true, printed), EXIT_CANNOT);
+	assert_int_equal(
+		print_status("{\"error\":\"no such word\"}", "json", printed), EXIT_CANNOT);
 	assert_string_equal(printed, "");
 }
 
@@ -232,6 +359,11 @@ int main(void)
 		cmocka_unit_test(a_daemon_that_closes_the_connection_is_reported_as_no_answer),
 		cmocka_unit_test(a_socket_that_cannot_be_reached_is_named),
 		cmocka_unit_test(the_default_output_is_a_table),
+		cmocka_unit_test(containers_are_sorted_by_namespace_pod_and_name),
+		cmocka_unit_test(a_runtime_that_is_not_connected_is_the_first_line),
+		cmocka_unit_test(cpus_that_nobody_may_use_are_listed_with_the_reason),
+		cmocka_unit_test(no_line_is_longer_than_80_columns_unless_all_is_asked_for),
+		cmocka_unit_test(nothing_that_comes_from_outside_commands_the_terminal),
 		cmocka_unit_test(the_json_output_is_the_document_of_the_daemon),
 		cmocka_unit_test(an_answer_that_is_no_status_is_an_error),
 	};

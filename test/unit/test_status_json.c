@@ -45,6 +45,8 @@ static const struct request own = {
 		.name = "p\"1",
 		.qos = QOS_GUARANTEED},
 	.ask.cpu_milli = 2000,
+	.ask.nr_memory = 2,
+	.ask.memory = {{0, 1 << 30}, {2 << 20, 8 << 20}},
 	.cpus = "",
 	.mems = "",
 };
@@ -102,7 +104,7 @@ static const struct status_quiet quiet = {.irq_cpus = {{0xc}}, .moved = 7, .unmo
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
 	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
 	&claims, &dra, &shared_pool, &cfs_quota,
-	&quiet, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}};
+	&quiet, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}, {{0x300}}};
 
 static char *document_of(const struct ledger *l)
 {
@@ -184,11 +186,18 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_true(cpuset_equal(&st.reserved, &settings.reserved_cpus));
 	assert_true(cpuset_equal(&st.pool, &ledger_view(l)->pool));
 
+	assert_true(cpuset_equal(&st.held, &own_cpus.cpus));
+	assert_true(cpuset_equal(&st.info.offline, &info.offline));
+	assert_true(cpuset_empty(&st.left) && cpuset_empty(&st.nodeless));
+
 	assert_int_equal(st.nr_nodes, NR_NODES);
 	assert_int_equal(st.nodes[0].cpus_reserved, 1);
 	assert_int_equal(st.nodes[1].id, 8);
 	assert_int_equal(st.nodes[1].cpus, CPUS_PER_NODE);
 	assert_int_equal(st.nodes[1].cpus_held, 2);
+	assert_int_equal(st.nodes[1].socket, 1);
+	assert_int_equal(st.nodes[1].nr_threads, 1);
+	assert_true(cpuset_equal(&st.nodes[1].threads[0].cpus, &machine.node[1].cpus));
 	assert_string_equal(st.nodes[1].memory_group, "8");
 	assert_int_equal(st.nodes[1].nr_memory, 2);
 	assert_string_equal(st.nodes[1].memory[0].type, "memory");
@@ -207,6 +216,9 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_string_equal(c->cpus, "4-5");
 	assert_string_equal(c->mems, "8");
 	assert_string_equal(c->nodes, "8");
+	assert_int_equal(c->cpu_milli, 2000);
+	assert_int_equal(c->memory, 1 << 30);
+	assert_int_equal(c->hugepages, 8 << 20);
 	c = &st.containers[1];
 	assert_false(c->exclusive || c->preferred);
 	assert_int_equal(c->source, SOURCE_ADOPTED);

@@ -1,5 +1,8 @@
 /* CPUs go offline and come back, while the daemon runs and while it is away. */
 #include "sweep_rig.h"
+
+#include <numafitd/status.h>
+
 static const char without_cpu_1[] = "machine two\n"
 				    "offline 1\n"
 				    "node 0 memory 8Gi cpus 0-7\n"
@@ -15,6 +18,15 @@ static bool has_all_cpus(struct rig *r)
 	return r->d.topo.nr_cpus == 16 && all_are_as_held(r);
 }
 
+static bool status_has(const struct rig *r, const char *text)
+{
+	assert_int_equal(setenv("NUMAFIT_FAULT_ROOT", r->root, 1), 0);
+	auto_free char *document = status_document(&r->d);
+
+	assert_int_equal(unsetenv("NUMAFIT_FAULT_ROOT"), 0);
+	return strstr(document, text) != NULL;
+}
+
 static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
@@ -23,6 +35,8 @@ static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 
 	(void)state;
 	assert_true(cpuset_has(&before.cpus, 1));
+	put(r, "sys/devices/system/cpu/present", "0-15\n");
+	assert_false(status_has(r, "\"offline\""));
 	put(r, "sys/devices/system/cpu/online", "0,2-15\n");
 	wait_until(r, is_relocated);
 	assert_int_equal(cpuset_count(&held(r, web)->decision.cpus), 4);
@@ -30,6 +44,7 @@ static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 	assert_false(cpuset_has(
 		(struct cpuset[]){ledger_cpus_of(engine_ledger(r->d.engine), held(r, log))}, 1));
 	assert_int_equal(r->d.measured.counters.drifted, 0);
+	assert_true(status_has(r, "\"offline\":\"1\""));
 	struct cpuset moved = held(r, web)->decision.cpus;
 
 	/* the journal goes on with it, over a restart */

@@ -205,6 +205,27 @@ static void cores_are_named_after_their_lowest_cpu(void **state)
 	free(t);
 }
 
+static void a_nodes_threads_are_listed_core_by_core(void **state)
+{
+	static const char *const want[] = {"3,5", "7", "9", ""};
+	static const unsigned core_of[] = {[3] = 0, [5] = 1, [7] = 0, [9] = 0};
+	struct topo *t = malloc(sizeof *t);
+	char list[CPUSET_TEXT_MAX];
+
+	(void)state;
+	topo_init(t, "x");
+	assert_int_equal(topo_add_node(t, 0, NULL), 0);
+	for (unsigned cpu = 3; cpu <= 9; cpu += 2)
+		assert_int_equal(topo_add_cpu(t, cpu, 0, core_of[cpu], 0, 0, NULL), 0);
+	assert_int_equal(topo_seal(t, NULL), 0);
+	for (unsigned i = 0; i < sizeof want / sizeof *want; i++) {
+		struct cpuset cpus = topo_threads_of(t, 0, i);
+
+		assert_string_equal(cpuset_format(&cpus, list, sizeof list), want[i]);
+	}
+	free(t);
+}
+
 static void nodes_may_lack_cpus_or_memory(void **state)
 {
 	struct topo *t = malloc(sizeof *t);
@@ -385,6 +406,7 @@ int main(void)
 		cmocka_unit_test(cpus_memory_and_distances_are_checked_when_they_are_added),
 		cmocka_unit_test(a_sealed_machine_has_its_counts),
 		cmocka_unit_test(cores_are_named_after_their_lowest_cpu),
+		cmocka_unit_test(a_nodes_threads_are_listed_core_by_core),
 		cmocka_unit_test(nodes_may_lack_cpus_or_memory),
 		cmocka_unit_test(without_a_table_other_nodes_are_twice_as_far),
 		cmocka_unit_test(average_distances_are_those_of_the_kep),
