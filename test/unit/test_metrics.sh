@@ -228,7 +228,7 @@ see "credentials that are not there are an error with a way out" grep -q \
 	"level=error event=credentials-unusable error=\".*/kube: No such file or directory\" action=" "$dir/log"
 see "that is shown beside a check that passes" eval 'gets 503 "/readyz?verbose" &&
 	grep -q "^\[+\]apiserver: the credentials for it cannot be used: $dir/kube: No such file or directory$" "$dir/out"'
-see "by the status" eval '"$bin/numafit" status --socket "$dir/run/numafitd.sock" |
+see "by the status" eval '"$bin/numafit" status -o wide --socket "$dir/run/numafitd.sock" |
 	grep -q "^API server: the credentials for it cannot be used: $dir/kube: No such file or directory$"'
 see "and by a metric" eval 'scrape && is numafit_apiserver_credentials_usable 0 &&
 	[ "$(value numafit_apiserver_credential_failures_total)" -gt 0 ]'
