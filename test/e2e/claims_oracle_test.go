@@ -154,7 +154,10 @@ func (l lives) of(pod, container string) (found []*life) {
 // that soon nobody does.
 func (c *cluster) checkNothingIsShared() lives {
 	c.Helper()
-	c.awaitOrder("everybody to be on CPUs of its own", func() string { return strings.Join(c.lives().now(), "\n") })
+	c.awaitOrder("everybody to be on CPUs of its own", func() string {
+		c.endLost()
+		return strings.Join(c.lives().now(), "\n")
+	})
 	l := c.lives()
 	for i, overlap := range l.overlaps {
 		if i == 10 {

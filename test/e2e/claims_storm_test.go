@@ -147,6 +147,7 @@ func (s *claimStorm) killNext() {
 	}
 	if which != 1 {
 		s.killsOfKubelet++
+		s.cluster.killedKubelet = true
 		s.kubeletProcess.kill()
 		s.startKubelet()
 	}

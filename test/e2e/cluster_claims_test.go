@@ -106,6 +106,7 @@ func (c *cluster) isAtRest() {
 	}
 	wanted["numa0"] = fmt.Sprintf("cpu %d, memory %dGi", atRestCPUs-1, madeMemoryKB>>20)
 	c.awaitOrder("everything to be given back", func() string {
+		c.endLost()
 		claims, files, s, offered := c.allClaims(), claimFiles(), c.status(), c.capacities()
 		held := 0
 		for _, n := range s.Nodes {

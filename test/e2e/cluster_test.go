@@ -48,15 +48,16 @@ const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitSt
 
 type cluster struct {
 	*node
-	client     *http.Client
-	processes  map[string]*process // the control plane's, by name
-	tag        string              // of numafit's image
-	policy     string              // in numafitd's settings
-	mode       string              // there, too
-	nrNodes    int                 // NUMA nodes of its node
-	patch      []any               // of the DaemonSet
-	components []string            // of deploy/, beside those of the overlay
-	box        *box                // that the node is in; nil: it is on this machine
+	client        *http.Client
+	processes     map[string]*process // the control plane's, by name
+	tag           string              // of numafit's image
+	policy        string              // in numafitd's settings
+	mode          string              // there, too
+	nrNodes       int                 // NUMA nodes of its node
+	patch         []any               // of the DaemonSet
+	components    []string            // of deploy/, beside those of the overlay
+	box           *box                // that the node is in; nil: it is on this machine
+	killedKubelet bool                // amid what containerd did for it, perhaps
 }
 
 // newCluster waits until the node is ready; numafit is not installed yet.

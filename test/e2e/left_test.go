@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // What a node may not leave behind: shims (CRI-O's are called conmon), mounts, cgroups.
@@ -42,10 +45,9 @@ func (n *node) withTheirLog(left []string) string {
 	for _, shim := range left {
 		var of []string
 		text.WriteString(shim + "\n")
-		args := strings.Fields(shim)
-		i := slices.Index(args, "-id")
+		id := sandboxOf(shim)
 		for _, l := range strings.Split(string(log), "\n") {
-			if i >= 0 && strings.Contains(l, args[i+1]) {
+			if id != "" && strings.Contains(l, id) {
 				of = append(of, l)
 			}
 		}
@@ -58,19 +60,17 @@ func (n *node) withTheirLog(left []string) string {
 // then, when its end is reported to it while it cleans up.
 func (n *node) endForgottenShims() {
 	log, _ := os.ReadFile(n.path("containerd.log"))
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range lines {
-		text, _ := os.ReadFile(path)
-		args := strings.Split(string(text), "\x00")
-		i := slices.Index(args, "-id")
-		if i < 0 || !strings.HasSuffix(args[0], "containerd-shim-runc-v2") || !sandboxFailed(string(log), args[i+1]) {
-			continue
+	for pid, shim := range shimsByPID(n.dir) {
+		if id := sandboxOf(shim); id != "" && sandboxFailed(string(log), id) {
+			n.endProcess(pid)
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+	}
+}
+
+// endProcess: it may have ended by itself.
+func (n *node) endProcess(pid int) {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != syscall.ESRCH {
 		n.must(err)
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != syscall.ESRCH { // it may have ended by itself
-			n.must(err)
-		}
 	}
 }
 
@@ -84,17 +84,30 @@ func sandboxFailed(log, id string) bool {
 	return false
 }
 
-func shims(dir string) (found []string) {
+func shims(dir string) []string { return slices.Sorted(maps.Values(shimsByPID(dir))) }
+
+// shimsByPID are their command lines.
+func shimsByPID(dir string) map[int]string {
+	found := map[int]string{}
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		text, _ := os.ReadFile(path) // empty for a process that has ended
 		line := strings.ReplaceAll(string(text), "\x00", " ")
 		isShim := strings.Contains(line, "containerd-shim") || strings.Contains(line, "conmon ")
-		if isShim && strings.Contains(line, dir+"/") {
-			found = append(found, line)
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && isShim && strings.Contains(line, dir+"/") {
+			found[pid] = line
 		}
 	}
 	return found
+}
+
+// sandboxOf is what a shim of containerd's is for; "": it is none.
+func sandboxOf(shim string) string {
+	args := strings.Fields(shim)
+	if i := slices.Index(args, "-id"); i >= 0 && strings.HasSuffix(args[0], "containerd-shim-runc-v2") {
+		return args[i+1]
+	}
+	return ""
 }
 
 // CRI-O makes another one for each conmon, "crio-conmon-ID", and leaves that to who removes the pod's.
@@ -118,5 +131,45 @@ func (n *node) removeCgroups() {
 	}
 	if len(left) > 0 {
 		n.Errorf("%d cgroups are left, as %s", len(left), left[0])
+	}
+}
+
+// endLost ends containers that runc has and containerd does not list: the kubelet was killed while
+// containerd started them, and with its call containerd gave up the clean-up, too. Their CPUs are
+// nobody's by then. Where no kubelet was killed that is a failure.
+func (c *cluster) endLost() {
+	c.Helper()
+	var lost []string
+	ctx, cancel := soon()
+	defer cancel()
+	all, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+	c.must(err)
+	sandboxes, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	c.must(err)
+	listed := map[string]bool{}
+	for _, one := range all.Containers {
+		listed[one.Id] = true
+	}
+	for _, one := range sandboxes.Items {
+		listed[one.Id] = true
+	}
+	for id, one := range c.lives().running {
+		if listed[id] {
+			continue
+		}
+		lost = append(lost, one.pod+"/"+one.container+" "+id)
+		c.run(c.runc(), "--root", c.path("runc-state/k8s.io"), "delete", "--force", id)
+	}
+	if len(lost) == 0 {
+		return
+	}
+	if !c.killedKubelet {
+		c.Errorf("containerd has lost %v", lost)
+	}
+	c.Logf("figure: containerd has lost %d containers whose start a kubelet had asked for that was killed: %v", len(lost), lost)
+	for pid, shim := range shimsByPID(c.dir) {
+		if id := sandboxOf(shim); id != "" && !listed[id] {
+			c.endProcess(pid)
+		}
 	}
 }
