@@ -186,11 +186,16 @@ bool shares_are_for_many(const struct ledger *l, const char *shares)
 
 const struct holding *shares_any(const struct ledger *l, const char *claim_uid)
 {
-	const struct holding *h = NULL;
+	/* a pod may have that uid, too */
+	for (size_t i = ledger_first_of_pod(l, claim_uid); ledger_view(l)->nr_shares; i++) {
+		const struct holding *h = ledger_at_by_pod(l, i);
 
-	for (size_t i = 0; !h && i < CLAIM_SHARES_MAX; i++)
-		h = shares_find(l, claim_uid, i);
-	return h;
+		if (!h || !text_equal(h->request.pod.uid, claim_uid))
+			break;
+		if (holding_is_share(h))
+			return h;
+	}
+	return NULL;
 }
 
 const struct holding *shares_in_namespace(const struct ledger *l, const char *ns)

@@ -53,25 +53,37 @@ static void take_for_pool(const struct ledger *l, unsigned kept, struct share_of
 	}
 }
 
-static uint64_t booked_by_claims(const struct ledger *l, unsigned node, unsigned kind)
-{
-	uint64_t bytes = 0;
+/* Memory of each NUMA node and kind. */
+struct claimed_memory {
+	uint64_t bytes[NODES_MAX][TOPO_KINDS];
+};
 
-	for (size_t i = 0; i < ledger_count(l); i++) {
+static void add_blocks(struct claimed_memory *all, const struct decision *d)
+{
+	for (unsigned b = 0; b < d->nr_blocks; b++)
+		nodeset_each (n, d->blocks[b].nodes)
+			all->bytes[n][d->blocks[b].kind] += d->blocks[b].bytes;
+}
+
+/* What claims hold, in one walk: there may be a share for each CPU. */
+static void add_claimed(
+	const struct ledger *l, struct share_offer *offer, struct claimed_memory *memory)
+{
+	for (size_t i = 0; ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
 
-		for (unsigned b = 0; holding_is_share(h) && b < h->decision.nr_blocks; b++)
-			if (h->decision.blocks[b].kind == kind &&
-				nodeset_has(h->decision.blocks[b].nodes, node))
-				bytes += h->decision.blocks[b].bytes;
+		if (!holding_is_share(h))
+			continue;
+		offer[nodeset_next(h->request.ask.share_of, 0)].claimed +=
+			cpuset_count(&h->decision.cpus);
+		add_blocks(memory, &h->decision);
 	}
-	return bytes;
 }
 
 /* Memory that serves containers on several NUMA nodes together is nobody's on one of them alone
  * (the kubelet's memory manager). */
-static void offer_memory(
-	const struct ledger *l, const struct settings *s, unsigned node, struct share_offer *offer)
+static void offer_memory(const struct ledger *l, const struct settings *s, unsigned node,
+	const struct claimed_memory *claimed, struct share_offer *offer)
 {
 	const struct memory_node *m = &ledger_view(l)->memory.node[node];
 	const unsigned nr_kinds = ledger_view(l)->topo->nr_kinds;
@@ -79,7 +91,7 @@ static void offer_memory(
 	offer->closed = m->assignments && nodeset_count(m->group) > 1;
 	for (unsigned k = 0; k < nr_kinds; k++) {
 		uint64_t all = m->allocatable[k];
-		uint64_t left = offer->closed ? 0 : m->free[k] + booked_by_claims(l, node, k);
+		uint64_t left = offer->closed ? 0 : m->free[k] + claimed->bytes[node][k];
 
 		if (s->claims_capacity == CLAIMS_SHARE)
 			left = all / PER_CENT * s->claims_share;
@@ -91,8 +103,10 @@ void shares_offer(const struct ledger *l, const struct settings *s, struct share
 {
 	const struct topo *t = ledger_view(l)->topo;
 	const struct cpuset taken = taken_by_others(l);
+	struct claimed_memory memory = {0};
 
 	memset(offer, 0, NODES_MAX * sizeof *offer);
+	add_claimed(l, offer, &memory);
 	nodeset_each (n, t->nodes) {
 		struct cpuset cpus = cpuset_minus(t->node[n].cpus, &s->reserved_cpus);
 
@@ -104,14 +118,7 @@ void shares_offer(const struct ledger *l, const struct settings *s, struct share
 		offer[n].cpus = cpuset_count(&cpus);
 		if (s->claims_capacity == CLAIMS_SHARE)
 			offer[n].cpus = offer[n].total * s->claims_share / PER_CENT;
-		offer_memory(l, s, n, &offer[n]);
-	}
-	for (size_t i = 0; i < ledger_count(l); i++) {
-		const struct holding *h = ledger_at(l, i);
-
-		if (holding_is_share(h))
-			offer[nodeset_next(h->request.ask.share_of, 0)].claimed +=
-				cpuset_count(&h->decision.cpus);
+		offer_memory(l, s, n, &memory, &offer[n]);
 	}
 	take_for_pool(l, kept_for_pool(l, s), offer);
 }
