@@ -24,7 +24,7 @@ static bool is_same_share(const struct holding *h, const struct request *req)
 static bool is_for_the_same(const struct holding *h, const struct request *req)
 {
 	return text_equal(h->request.for_pods, req->for_pods) &&
-	       h->request.for_many == req->for_many;
+	       h->request.for_many == req->for_many && h->request.for_one_pod == req->for_one_pod;
 }
 
 static int hold_share(struct engine *g, int64_t now_ms, const struct request *req,

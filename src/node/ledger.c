@@ -235,6 +235,7 @@ static struct holding *holding_new(
 		.shares = req->shares,
 		.for_pods = req->for_pods,
 		.for_many = req->for_many,
+		.for_one_pod = req->for_one_pod,
 	};
 	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
 	h->request.ask.cpus_on = NULL;

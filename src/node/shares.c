@@ -95,6 +95,7 @@ struct request share_request(const struct resource_claim *c, size_t place, unsig
 		.mems = "",
 		.for_pods = for_pods,
 		.for_many = s->shared,
+		.for_one_pod = c->pod_claim_name && c->nr_pods == 1,
 	};
 
 	memcpy(req.ask.memory, s->memory, sizeof req.ask.memory);
