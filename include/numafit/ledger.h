@@ -46,11 +46,17 @@ struct holding {
 	struct decision decision;
 };
 
-/* Whether it is a share of a claim, which waits for good: containers come and go on its CPUs, which are booked
- * with it (decision.within_claims). */
+/* Whether it is a share of a claim, which waits for good: containers come and go on its CPUs, which
+ * are booked with it (decision.within_claims). */
 static inline bool holding_is_share(const struct holding *h)
 {
 	return !nodeset_empty(h->request.ask.share_of);
+}
+
+/* Whether its container came with shares and has none of what they hold: they were not there. */
+static inline bool holding_lacks_shares(const struct holding *h)
+{
+	return h->request.shares && !h->decision.within_claims;
 }
 
 /* Whether the container shares CPUs of its pod, which others have not, with containers of it. */
@@ -81,9 +87,10 @@ struct ledger_view {
 	/* The cgroups of all containers that are there, where settings have the pool enforced by
 	 * cgroups; else NULL. The pool is one of what they are to be allowed. */
 	struct bounds *bounds;
-	size_t nr_shared;            /* containers that are there and share the pool */
-	size_t nr_unbounded;         /* of these: no cgroup bounds them, they are updated */
-	size_t nr_shares;            /* entries that are shares of claims */
+	size_t nr_shared;               /* containers that are there and share the pool */
+	size_t nr_unbounded;            /* of these: no cgroup bounds them, they are updated */
+	size_t nr_shares;               /* entries that are shares of claims */
+	size_t nr_without_shares;       /* entries of containers that lack their shares */
 	struct kept_list kept[NR_KEPT]; /* what values of the kernel were */
 };
 /* Borrowed; always as the ledger is now. */

@@ -80,10 +80,11 @@ struct request {
 	 * spaces between. NULL: none; "": it is not known which. From CDI devices, which the
 	 * kubelet alone gives. */
 	const char *shares;
-	/* Of a share: the uids of the pods that its claim is reserved for, with spaces between; and
-	 * whether several containers may run on it at a time. */
+	/* Of a share: the uids of the pods that its claim is reserved for, with spaces between;
+	 * whether several containers may run on it at a time; and whether its claim was made for
+	 * that one pod, from a template. */
 	const char *for_pods;
-	bool for_many;
+	bool for_many, for_one_pod;
 	enum claims_known claims;
 	enum pod_apart apart; /* why it was not decided with its pod, which was known */
 	const struct device_file *file;

@@ -40,9 +40,12 @@ const char *shares_for_pods(const struct resource_claim *c, struct arena *a);
 void shares_decide(const struct ledger *l, const struct request *req, struct decision *d);
 /* All CPUs of these shares; those that are not there have none. */
 struct cpuset shares_cpus(const struct ledger *l, const char *shares);
-/* The CPUs of all shares, and their bytes of that NUMA node (dense index). */
-struct cpuset shares_all_cpus(const struct ledger *l);
-uint64_t shares_memory(const struct ledger *l, unsigned node, unsigned kind);
+/* What all shares hold: CPUs, and bytes by NUMA node (dense index) and kind. */
+struct shares_held {
+	struct cpuset cpus;
+	uint64_t bytes[NODES_MAX][TOPO_KINDS];
+};
+void shares_add_up(const struct ledger *l, struct shares_held *out);
 /* Whether any share is there for that pod. */
 bool shares_has_pod(const struct ledger *l, const char *pod_uid);
 /* Of the shares that the container comes with, all of which are there, the first one that is not

@@ -15,6 +15,7 @@
 #define SLICES "/apis/resource.k8s.io/v1/resourceslices"
 
 enum { INTERVAL_MS = 1000, RETRY_MIN_MS = 1000, RETRY_MAX_MS = 60000, SLICES_OF_A_PAGE = 8 };
+enum { LOOKS_IN_INTERVAL = 10 }; /* as long as none of them leads to a write */
 enum {
 	STATUS_OK = 200,
 	STATUS_OTHER = 300,
@@ -70,7 +71,8 @@ struct slice_publisher {
 	struct slice_node wanted[SLICE_DEVICES_MAX]; /* as of the last turn */
 	bool due;                                    /* it may be another by now */
 
-	uint64_t interval_ns, next_ns; /* no write before the latter */
+	uint64_t interval_ns, next_ns; /* no write before the latter, */
+	uint64_t look_ns;              /* and what is wanted is not asked for before that */
 	struct slice_hold hold, extra_hold;
 	bool conflict; /* the hold ends when the watch brings our slice */
 	bool taken;    /* a slice that the watch does not show has its name */
@@ -257,7 +259,8 @@ static void publisher_send(struct slice_publisher *p, enum slice_step step)
 static void publisher_on_timer(void *ctx)
 {
 	struct slice_publisher *p = ctx;
-	uint64_t now = loop_monotonic_ns(), not_before = number_max(p->next_ns, p->hold.until_ns);
+	uint64_t now = loop_monotonic_ns(),
+		 not_before = number_max(number_max(p->next_ns, p->look_ns), p->hold.until_ns);
 
 	if (p->call || !p->listed)
 		return;
@@ -267,6 +270,8 @@ static void publisher_on_timer(void *ctx)
 	}
 	publisher_ask_wanted(p);
 	enum slice_step step = publisher_next_step(p);
+	if (step == STEP_NONE)
+		p->look_ns = now + p->interval_ns / LOOKS_IN_INTERVAL;
 	if (step == STEP_DELETE_EXTRA && p->extra_hold.until_ns > now)
 		loop_timer_set(p->timer, publisher_ms_until(p->extra_hold.until_ns));
 	else if (step != STEP_NONE)

@@ -204,6 +204,7 @@ static const struct field request_rows[] = {
 	FIELD("shares", STRING, AT(shares), .optional = true),
 	FIELD("for_pods", STRING, AT(for_pods), .optional = true),
 	FIELD("for_many", BOOL, AT(for_many), .optional = true),
+	FIELD("for_one_pod", BOOL, AT(for_one_pod), .optional = true),
 	FIELD("claims", NAME, AT(claims), .optional = true, .words = claims_known_words,
 		.max = NR_CLAIMS_KNOWN),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,

@@ -60,7 +60,8 @@ void dra_note_change(struct dra *v);
  * its pod since it was read, it is read once more. */
 void dra_note_create(struct dra *v, const struct request *req);
 /* A pod starts that has claims: those of its namespace that are held are read once more, as the
- * kubelet says nothing of a pod that a prepared claim is reserved for as well. */
+ * kubelet says nothing of a pod that a prepared claim is reserved for as well. One that was made
+ * from a template is for one pod. */
 void dra_note_pod(struct dra *v, const struct pod *pod);
 /* For `numafit status` and the metrics; false: it is off. */
 bool dra_status(const struct dra *v, struct status_dra *out);

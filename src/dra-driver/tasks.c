@@ -461,7 +461,8 @@ void dra_note_pod(struct dra *v, const struct pod *pod)
 	for (size_t i = 0; l && ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
 
-		if (holding_is_share(h) && text_equal(h->request.pod.ns, pod->ns) &&
+		if (holding_is_share(h) && !h->request.for_one_pod &&
+			text_equal(h->request.pod.ns, pod->ns) &&
 			!text_has_word(h->request.for_pods, pod->uid))
 			refresh(v, h);
 	}

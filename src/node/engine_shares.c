@@ -24,7 +24,7 @@ static bool is_same_share(const struct holding *h, const struct request *req)
 static bool is_for_the_same(const struct holding *h, const struct request *req)
 {
 	return text_equal(h->request.for_pods, req->for_pods) &&
-	       h->request.for_many == req->for_many;
+	       h->request.for_many == req->for_many && h->request.for_one_pod == req->for_one_pod;
 }
 
 static int hold_share(struct engine *g, int64_t now_ms, const struct request *req,
@@ -79,6 +79,8 @@ static int drop_former(struct engine *g, struct preparing *p, struct err *e)
 {
 	bool same = true;
 
+	if (!shares_any(g->ledger, p->c->uid))
+		return 0;
 	for (size_t i = 0; i < CLAIM_SHARES_MAX; i++) {
 		const struct holding *h = shares_find(g->ledger, p->c->uid, i);
 		struct request req;
@@ -120,8 +122,8 @@ static int prepare_share(struct engine *g, struct preparing *p, size_t place, bo
 	return hold ? hold_share(g, p->now_ms, &req, d, e) : 0;
 }
 
-/* All of them, or none that was not held before. Each is looked at first: what cannot be had
- * changes nothing, and wakes nobody. */
+/* All of them, or none that was not held before. Of several each is looked at first: what cannot be
+ * had changes nothing, and wakes nobody. */
 static int prepare_all(struct engine *g, struct preparing *p, struct decision *d, struct err *e)
 {
 	bool is_new[CLAIM_SHARES_MAX] = {false};
@@ -129,7 +131,8 @@ static int prepare_all(struct engine *g, struct preparing *p, struct decision *d
 
 	for (size_t i = 0; i < p->c->nr && !rc; i++) {
 		is_new[i] = !shares_find(g->ledger, p->c->uid, i);
-		rc = prepare_share(g, p, i, false, d, e);
+		if (p->c->nr > 1)
+			rc = prepare_share(g, p, i, false, d, e);
 	}
 	if (rc)
 		return rc;
@@ -148,11 +151,12 @@ static int prepare_all(struct engine *g, struct preparing *p, struct decision *d
 /* A container that runs, came with a share and was not given it: the share was not there then. */
 static const struct holding *waiting_user(const struct engine *g)
 {
-	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+	for (size_t i = 0; ledger_view(g->ledger)->nr_without_shares && i < ledger_count(g->ledger);
+		i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 		struct decision d = {0};
 
-		if (!h->request.shares || h->decision.within_claims)
+		if (!holding_lacks_shares(h))
 			continue;
 		shares_decide(g->ledger, &h->request, &d);
 		if (d.admit)

@@ -65,7 +65,7 @@ static bool pool_moves_containers(const struct engine *g, const struct cpuset *b
 {
 	const struct ledger_view *now = ledger_view(g->ledger);
 
-	return !cpuset_equal(before, &now->pool) && (!now->bounds || now->nr_unbounded);
+	return now->nr_unbounded && !cpuset_equal(before, &now->pool);
 }
 
 static bool moves_with_pool(const struct engine *g, const struct holding *h)

@@ -154,6 +154,7 @@ static void ledger_enter(struct ledger *l, struct holding *h)
 	ledger_bound(l, h);
 	count_shared(l, h, 1);
 	l->now.nr_shares += holding_is_share(h);
+	l->now.nr_without_shares += holding_lacks_shares(h);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
 		const struct key key = ledger_key_of(o, h);
 
@@ -166,6 +167,7 @@ static void ledger_take_out(struct ledger *l, struct holding *h)
 {
 	count_shared(l, h, -1);
 	l->now.nr_shares -= holding_is_share(h);
+	l->now.nr_without_shares -= holding_lacks_shares(h);
 	if (l->now.bounds)
 		bounds_leave(l->now.bounds, h->request.container_id);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
@@ -233,6 +235,7 @@ static struct holding *holding_new(
 		.shares = req->shares,
 		.for_pods = req->for_pods,
 		.for_many = req->for_many,
+		.for_one_pod = req->for_one_pod,
 	};
 	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
 	h->request.ask.cpus_on = NULL;

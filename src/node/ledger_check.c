@@ -124,17 +124,16 @@ static int within_pod_fits(const struct ledger *l, const struct holding *self,
 	return 0;
 }
 
-/* Whether the CPUs that a container is to have are those of shares that it comes with, and nothing is
- * booked for it beside them. */
+/* Whether the CPUs that a container is to have are those of shares that it comes with, and nothing
+ * is booked for it beside them. */
 static int within_claims_fits(
 	const struct ledger *l, const struct request *req, const struct decision *d, struct err *e)
 {
 	const struct cpuset shared = shares_cpus(l, req->shares);
 
 	if (!req->shares || d->nr_blocks || (d->exclusive && !cpuset_within(&d->cpus, &shared)))
-		return err_set(e, EINVAL,
-			"container %s of pod %s/%s: its claims have no such CPUs", req->ask.name,
-			req->pod.ns, req->pod.name);
+		return err_set(e, EINVAL, "container %s of pod %s/%s: its claims have no such CPUs",
+			req->ask.name, req->pod.ns, req->pod.name);
 	return 0;
 }
 
@@ -167,23 +166,36 @@ static bool is_the_same(const struct decision *a, const struct decision *b)
 	       (!a->exclusive || cpuset_equal(&a->cpus, &b->cpus)) && a->nr_blocks == b->nr_blocks;
 }
 
-/* All held CPUs but those of *self and those that a part of a pod may hold beside others of it. */
+/* Whether a part of a pod may hold, beside the pod's entry, what that one holds. */
+static bool may_share_with(const struct holding *h, const struct request *req)
+{
+	bool before = h->state == HOLDING_WAITING && text_equal(h->request.ask.name, req->ask.name);
+
+	return before || takes_over(h, req->ask.kind, req->ask.place);
+}
+
+/* All held CPUs but those of *self and those that a part of a pod may hold beside others of it.
+ * Entries of different pods have no CPU in common, so that only the pod's are looked at. */
 static struct cpuset held_by_others(
 	const struct ledger *l, const struct holding *self, const struct request *req)
 {
-	struct cpuset cpus = {0};
+	const struct cpuset alone = self ? ledger_held_alone_by(l, self) : (struct cpuset){0};
+	struct cpuset of_pod = {0}, of_its_others = {0};
 
-	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
-		const struct holding *h = l->by[BY_ID].at[i].h;
-		bool before = h->state == HOLDING_WAITING &&
-			      text_equal(h->request.ask.name, req->ask.name);
-		bool shared = text_equal(h->request.pod.uid, req->pod.uid) &&
-			      (before || takes_over(h, req->ask.kind, req->ask.place));
+	for (size_t i = ledger_first_of_pod(l, req->pod.uid); i < l->by[BY_NAME].nr; i++) {
+		const struct holding *h = l->by[BY_NAME].at[i].h;
 
-		if (h != self && h->decision.exclusive && holding_is_booked(h) && !shared)
-			cpus = cpuset_or(cpus, &h->decision.cpus);
+		if (!text_equal(h->request.pod.uid, req->pod.uid))
+			break;
+		if (!h->decision.exclusive || !holding_is_booked(h))
+			continue;
+		of_pod = cpuset_or(of_pod, &h->decision.cpus);
+		if (h != self && !may_share_with(h, req))
+			of_its_others = cpuset_or(of_its_others, &h->decision.cpus);
 	}
-	return cpus;
+	const struct cpuset of_other_pods =
+		cpuset_minus(cpuset_minus(l->now.held, &of_pod), &alone);
+	return cpuset_or(of_other_pods, &of_its_others);
 }
 
 int ledger_fits(
@@ -213,9 +225,8 @@ int ledger_may_hold(
 {
 	struct cpuset others = held_by_others(l, NULL, req);
 	const struct holding *before = /* what a share's claim is reserved for may change */
-		nodeset_empty(req->ask.share_of)
-			? NULL
-			: shares_find(l, req->pod.uid, req->ask.place);
+		nodeset_empty(req->ask.share_of) ? NULL
+						 : shares_find(l, req->pod.uid, req->ask.place);
 
 	if (!decision_is_booked(d))
 		return within_fits(l, NULL, req, d, e);
@@ -336,7 +347,7 @@ static int entries_are_their_own(const struct ledger *l, struct err *e)
 
 static int counts_are_right(const struct ledger *l, struct err *e)
 {
-	size_t nr_shared = 0, nr_unbounded = 0;
+	size_t nr_shared = 0, nr_unbounded = 0, nr_shares = 0, nr_without = 0;
 	bool exact;
 
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
@@ -345,7 +356,13 @@ static int counts_are_right(const struct ledger *l, struct err *e)
 
 		nr_shared += shares;
 		nr_unbounded += shares && !ledger_is_bounded(l, h, &exact);
+		nr_shares += holding_is_share(h);
+		nr_without += holding_lacks_shares(h);
 	}
+	if (nr_shares != l->now.nr_shares || nr_without != l->now.nr_without_shares)
+		return err_set(e, EINVAL,
+			"there are %zu shares, and %zu containers without theirs; counted are %zu and %zu",
+			nr_shares, nr_without, l->now.nr_shares, l->now.nr_without_shares);
 	return nr_shared == l->now.nr_shared && nr_unbounded == l->now.nr_unbounded
 		       ? 0
 		       : err_set(e, EINVAL,
@@ -365,8 +382,7 @@ int ledger_check(const struct ledger *l, struct err *e)
 			return err_set(
 				e, EINVAL, "container %s is out of order", h->request.container_id);
 		if (!h->decision.exclusive && !cpuset_empty(&h->decision.cpus))
-			return err_set(e, EINVAL,
-				"container %s has CPUs beside the shared pool's",
+			return err_set(e, EINVAL, "container %s has CPUs beside the shared pool's",
 				h->request.container_id);
 		if (!holding_is_booked(h)) {
 			int rc = within_fits(l, h, &h->request, &h->decision, e);

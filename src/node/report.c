@@ -28,6 +28,7 @@ struct taking {
 	const struct report_facts *f;
 	enum decider decider;
 	struct arena *arena;
+	struct shares_held claimed;
 };
 
 /* Policies */
@@ -70,7 +71,7 @@ static void report_cpus(const struct taking *q, struct report_resource *cpu)
 {
 	const bool booked = q->s->cpu_manager_policy == MANAGER_STATIC;
 	const struct cpuset promised = ledger_promised_cpus(q->l, NULL);
-	struct cpuset kept = cpuset_or(shares_all_cpus(q->l), &q->s->reserved_cpus);
+	struct cpuset kept = cpuset_or(q->claimed.cpus, &q->s->reserved_cpus);
 	unsigned spare = CPUSET_BITS; /* whoever shares CPUs, as in the kubelet's pool, gets all */
 
 	if (booked) {
@@ -104,7 +105,7 @@ static uint64_t memory_left(const struct taking *q, unsigned node, unsigned kind
 	if (q->s->memory_manager_policy == MANAGER_STATIC) /* in a group it is given out together */
 		return m->assignments && !nodeset_equal(m->group, nodeset_of(node)) ? 0
 										    : m->free[kind];
-	const uint64_t claimed = shares_memory(q->l, node, kind);
+	const uint64_t claimed = q->claimed.bytes[node][kind];
 	return m->allocatable[kind] - number_min(claimed, m->allocatable[kind]);
 }
 
@@ -367,7 +368,7 @@ static int report_resources(const struct taking *q, struct report *out)
 int report_take(struct report *out, const struct ledger *l, const struct settings *s,
 	const struct report_facts *f, struct arena *a)
 {
-	const struct taking q = {
+	struct taking q = {
 		.l = l,
 		.s = s,
 		.t = ledger_view(l)->topo,
@@ -376,6 +377,7 @@ int report_take(struct report *out, const struct ledger *l, const struct setting
 		.arena = a,
 	};
 
+	shares_add_up(l, &q.claimed);
 	*out = (struct report){
 		.node_name = f->node_name,
 		.node_uid = f->node_uid,

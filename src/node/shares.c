@@ -95,6 +95,7 @@ struct request share_request(const struct resource_claim *c, size_t place, unsig
 		.mems = "",
 		.for_pods = for_pods,
 		.for_many = s->shared,
+		.for_one_pod = c->pod_claim_name && c->nr_pods == 1,
 	};
 
 	memcpy(req.ask.memory, s->memory, sizeof req.ask.memory);
@@ -147,17 +148,25 @@ struct cpuset shares_cpus(const struct ledger *l, const char *shares)
 	return cpus;
 }
 
-struct cpuset shares_all_cpus(const struct ledger *l)
+static void add_blocks(struct shares_held *to, const struct decision *d)
 {
-	struct cpuset cpus = {0};
+	for (unsigned b = 0; b < d->nr_blocks; b++)
+		nodeset_each (n, d->blocks[b].nodes)
+			to->bytes[n][d->blocks[b].kind] += d->blocks[b].bytes;
+}
 
+void shares_add_up(const struct ledger *l, struct shares_held *out)
+{
+	*out = (struct shares_held){0};
 	for (size_t i = 0; ledger_view(l)->nr_shares && i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
 
-		if (holding_is_share(h) && h->decision.exclusive)
-			cpus = cpuset_or(cpus, &h->decision.cpus);
+		if (!holding_is_share(h))
+			continue;
+		if (h->decision.exclusive)
+			out->cpus = cpuset_or(out->cpus, &h->decision.cpus);
+		add_blocks(out, &h->decision);
 	}
-	return cpus;
 }
 
 bool shares_has_pod(const struct ledger *l, const char *pod_uid)
@@ -199,11 +208,16 @@ bool shares_are_for_many(const struct ledger *l, const char *shares)
 
 const struct holding *shares_any(const struct ledger *l, const char *claim_uid)
 {
-	const struct holding *h = NULL;
+	/* a pod may have that uid, too */
+	for (size_t i = ledger_first_of_pod(l, claim_uid); ledger_view(l)->nr_shares; i++) {
+		const struct holding *h = ledger_at_by_pod(l, i);
 
-	for (size_t i = 0; !h && i < CLAIM_SHARES_MAX; i++)
-		h = shares_find(l, claim_uid, i);
-	return h;
+		if (!h || !text_equal(h->request.pod.uid, claim_uid))
+			break;
+		if (holding_is_share(h))
+			return h;
+	}
+	return NULL;
 }
 
 const struct holding *shares_in_namespace(const struct ledger *l, const char *ns)

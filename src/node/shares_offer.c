@@ -57,32 +57,17 @@ static void take_for_pool(const struct ledger *l, unsigned kept, struct share_of
 	}
 }
 
-uint64_t shares_memory(const struct ledger *l, unsigned node, unsigned kind)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < ledger_count(l); i++) {
-		const struct holding *h = ledger_at(l, i);
-
-		for (unsigned b = 0; holding_is_share(h) && b < h->decision.nr_blocks; b++)
-			if (h->decision.blocks[b].kind == kind &&
-				nodeset_has(h->decision.blocks[b].nodes, node))
-				bytes += h->decision.blocks[b].bytes;
-	}
-	return bytes;
-}
-
 /* Memory that serves containers on several NUMA nodes together is nobody's on one of them alone
  * (the kubelet's memory manager). */
-static void offer_memory(
-	const struct ledger *l, const struct settings *s, unsigned node, struct share_offer *offer)
+static void offer_memory(const struct ledger *l, const struct settings *s, unsigned node,
+	const struct shares_held *held, struct share_offer *offer)
 {
 	const struct memory_node *m = &ledger_view(l)->memory.node[node];
 	const unsigned nr_kinds = ledger_view(l)->topo->nr_kinds;
 
 	offer->closed = m->assignments && nodeset_count(m->group) > 1;
 	for (unsigned k = 0; k < nr_kinds; k++) {
-		uint64_t all = m->allocatable[k], claimed = shares_memory(l, node, k);
+		const uint64_t all = m->allocatable[k], claimed = held->bytes[node][k];
 		uint64_t left = offer->closed ? 0 : m->free[k] + claimed;
 
 		offer->claimed_memory[k] = claimed;
@@ -96,8 +81,10 @@ void shares_offer(const struct ledger *l, const struct settings *s, struct share
 {
 	const struct topo *t = ledger_view(l)->topo;
 	const struct cpuset taken = taken_by_others(l);
+	struct shares_held held;
 
 	memset(offer, 0, NODES_MAX * sizeof *offer);
+	shares_add_up(l, &held);
 	nodeset_each (n, t->nodes) {
 		struct cpuset cpus = cpuset_minus(t->node[n].cpus, &s->reserved_cpus);
 
@@ -109,14 +96,8 @@ void shares_offer(const struct ledger *l, const struct settings *s, struct share
 		offer[n].cpus = cpuset_count(&cpus);
 		if (s->claims_capacity == CLAIMS_SHARE)
 			offer[n].cpus = offer[n].total * s->claims_share / PER_CENT;
-		offer_memory(l, s, n, &offer[n]);
-	}
-	for (size_t i = 0; i < ledger_count(l); i++) {
-		const struct holding *h = ledger_at(l, i);
-
-		if (holding_is_share(h))
-			offer[nodeset_next(h->request.ask.share_of, 0)].claimed +=
-				cpuset_count(&h->decision.cpus);
+		offer[n].claimed = cpuset_count_and(&held.cpus, &t->node[n].cpus);
+		offer_memory(l, s, n, &held, &offer[n]);
 	}
 	take_for_pool(l, kept_for_pool(l, s), offer);
 }

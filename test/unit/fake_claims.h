@@ -18,6 +18,7 @@ struct api_claim {
 	const char *device[SHARES]; /* NULL: no more */
 	unsigned cpus[SHARES];
 	const char *memory; /* of each share; NULL: none */
+	bool from_template;
 };
 
 static inline void api_claim_add_results(
@@ -41,8 +42,11 @@ static inline void api_claim_answer(struct fake_ask *q, const struct api_claim *
 	text_init(&t, body, sizeof body);
 	text_add(&t,
 		"{\"kind\":\"ResourceClaim\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"shop\",\"uid\":"
-		"\"%s\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[",
-		c->name, c->uid);
+		"\"%s\"%s},\"status\":{\"allocation\":{\"devices\":{\"results\":[",
+		c->name, c->uid,
+		c->from_template
+			? ",\"annotations\":{\"resource.kubernetes.io/pod-claim-name\":\"numa\"}"
+			: "");
 	api_claim_add_results(&t, c, pool);
 	text_add(&t,
 		"]}},\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"%s\"}]}}",

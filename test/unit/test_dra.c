@@ -686,6 +686,34 @@ static void a_pod_that_has_no_right_is_refused_each_time(void **state)
 	rig_free(r);
 }
 
+/* In a storm of pods each would have the claims of all others read again. */
+static void a_claim_from_a_template_is_not_read_again_for_another_pod(void **state)
+{
+	struct rig *r = begin();
+	const struct pod pod = {.uid = "p2", .ns = "shop", .name = "p2"};
+	const struct api_claim *c = put_claim(r, 0, four_on_4);
+	const struct api_claim *own = put_claim(r, 1,
+		(struct api_claim){
+			"u2", "c2", .device = {"numa0"}, .cpus = {2}, .from_template = true});
+
+	(void)state;
+	assert_prepared(r, prepare(r, own), own);
+	dra_note_pod(r->d.dra, &pod);
+	assert_int_equal(r->d.dra->tasks.nr, 0);
+	assert_prepared(r, prepare(r, c), c);
+	dra_note_pod(r->d.dra, &pod);
+	assert_int_equal(r->d.dra->tasks.nr, 1);
+	UNTIL(r, r->claims_read == 3 && !r->d.dra->tasks.nr);
+	restart_daemon(r); /* the journal has it, too */
+	const unsigned before = r->claims_read;
+	dra_note_pod(r->d.dra, &pod);
+	UNTIL(r, r->claims_read > before && !r->d.dra->tasks.nr);
+	assert_held(r, 2);
+	assert_true(held(r, own, 0)->request.for_one_pod);
+	assert_false(held(r, c, 0)->request.for_one_pod);
+	rig_free(r);
+}
+
 static void files_of_claims_that_are_not_held_are_swept_at_the_start(void **state)
 {
 	struct rig *r = begin();
@@ -920,6 +948,7 @@ int main(void)
 		cmocka_unit_test(a_pod_that_comes_later_gets_in_after_one_refusal),
 		cmocka_unit_test(a_pod_that_comes_later_has_its_claim_read_at_its_sandbox),
 		cmocka_unit_test(a_pod_that_has_no_right_is_refused_each_time),
+		cmocka_unit_test(a_claim_from_a_template_is_not_read_again_for_another_pod),
 		cmocka_unit_test(files_of_claims_that_are_not_held_are_swept_at_the_start),
 		cmocka_unit_test(a_lost_journal_loses_no_claim),
 		cmocka_unit_test(a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room),

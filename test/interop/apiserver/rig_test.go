@@ -149,6 +149,10 @@ type status struct {
 		}
 	}
 	Containers []struct{ Pod, Container, Source string }
+	Claims     []struct {
+		Claim, Node string
+		CPUs        string `json:"cpus"`
+	}
 }
 
 func (r *rig) status() (s status) {
