@@ -70,7 +70,7 @@ func (c *cluster) losePower() {
 	for _, root := range cgroupRoots() {
 		removeBelow(filepath.Join(root, c.cgroup(), "kubepods"))
 	}
-	c.must((&asked{Op: poweredOff}).append(c.runc()))
+	c.must((&asked{Op: poweredOff}).append(c.path("runc")))
 }
 
 // killAllOfNode kills shims, and what runs in cgroups of pods; false: nothing of it is left.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -295,8 +296,12 @@ func (c *cluster) end() {
 func (c *cluster) showLogs() {
 	if keep := os.Getenv("KEEP"); keep != "" {
 		c.must(os.MkdirAll(keep, 0o755))
-		files, _ := filepath.Glob(c.path("*.log"))
-		c.run("cp", append(append([]string{"-rL"}, files...), c.path(askedFile), c.path("logs"), "/run/numafit/journal", keep)...)
+		for _, pattern := range []string{c.path("*.log"), c.path(askedFile), c.path("logs"), "/run/numafit/journal*"} {
+			files, _ := filepath.Glob(pattern)
+			if len(files) > 0 {
+				c.run("cp", slices.Concat([]string{"-rL", "-t", keep}, files)...)
+			}
+		}
 	}
 	logs, _ := filepath.Glob(c.path("*.log"))
 	for _, log := range logs {

@@ -158,7 +158,7 @@ func (c *cluster) endLost() {
 			continue
 		}
 		lost = append(lost, one.pod+"/"+one.container+" "+id)
-		c.run(c.runc(), "--root", c.path("runc-state/k8s.io"), "delete", "--force", id)
+		c.run(c.path("runc"), "--root", c.path("runc-state/k8s.io"), "delete", "--force", id)
 	}
 	if len(lost) == 0 {
 		return
