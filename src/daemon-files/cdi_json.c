@@ -161,13 +161,21 @@ static int write_whole(int fd, const char *text)
 	return fchmod(fd, FILE_MODE) < 0 ? -errno : 0; /* whatever the umask */
 }
 
+/* Runtimes watch the directory: what is there already is not written anew. */
+static bool is_written(const char *path, const char *text)
+{
+	auto_free char *there = NULL;
+
+	return file_read(path, METADATA_MAX, &there, NULL, NULL) == 0 && text_equal(there, text);
+}
+
 /* All of it or nothing. */
 static int put_file(const char *path, const char *text, struct err *e)
 {
 	struct cdi_path unfinished;
 	int rc = path_make(&unfinished, e, "%s%s", path, unfinished_suffix);
 
-	if (rc)
+	if (rc || is_written(path, text))
 		return rc;
 	(void)unlink(unfinished.at); /* of a life that ended amid this */
 	int fd = open(

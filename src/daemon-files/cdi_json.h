@@ -24,9 +24,9 @@ struct cdi_options {
 	const char *node_name; /* the pool of a share that does not say it */
 };
 
-/* Write all of the claim's files, each whole or not at all (what was there before is replaced; a
- * claim without shares has none). node: each share's NUMA node, by its kernel id. 0; -EINVAL with
- * text; -errno with text that begins with the path. */
+/* Write all of the claim's files, each whole or not at all (what was there before is replaced,
+ * unless it says the same; a claim without shares has none). node: each share's NUMA node, by its
+ * kernel id. 0; -EINVAL with text; -errno with text that begins with the path. */
 int cdi_write(const struct cdi_options *o, const struct resource_claim *claim, const unsigned *node,
 	struct err *e);
 /* They are gone, or never were. 0, or -errno with text. */

@@ -354,6 +354,30 @@ static void errors_begin_with_the_path(void **state)
 	assert_int_equal(strncmp(e.text, w->cdi, strlen(w->cdi)), 0);
 }
 
+static ino_t inode_of(const struct world *w, const char *file)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	name(w, file, path);
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+static void what_says_the_same_is_not_written_anew(void **state)
+{
+	struct world *w = *state;
+	struct resource_claim c = claim_of(1);
+	static const unsigned elsewhere[] = {9, 9, 9, 9};
+
+	write_claim(w, &c);
+	const ino_t before = inode_of(w, SPEC);
+	write_claim(w, &c);
+	assert_int_equal(inode_of(w, SPEC), before);
+	assert_int_equal(cdi_write(&w->options, &c, elsewhere, NULL), 0);
+	assert_int_not_equal(inode_of(w, SPEC), before);
+}
+
 static void a_path_that_is_too_long_is_refused(void **state)
 {
 	static char path[2 * PATH_MAX];
@@ -466,6 +490,7 @@ int main(void)
 		WITH_WORLD(the_longest_names_there_are_fit),
 		WITH_WORLD(a_device_that_is_not_utf8_is_refused_and_leaves_no_half_of_a_file),
 		WITH_WORLD(errors_begin_with_the_path),
+		WITH_WORLD(what_says_the_same_is_not_written_anew),
 		WITH_WORLD(a_path_that_is_too_long_is_refused),
 		WITH_WORLD(a_claim_that_is_removed_leaves_nothing_and_may_have_been_none),
 		WITH_WORLD(links_are_not_followed),
