@@ -240,8 +240,9 @@ int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim
 	struct decision *d, struct err *e);
 /* Whether it would be held if nothing else were. */
 bool engine_could_hold(struct engine *g, const struct resource_claim *c);
-/* Nothing of it is held any more. 0, also where nothing was; -EBUSY with text: a container still runs
- * on it. */
+/* Whether nothing needs it any more: 0; -EBUSY with text: a container still runs on it. */
+int engine_may_unprepare(const struct engine *g, const char *claim_uid, struct err *e);
+/* Nothing of it is held any more. 0, also where nothing was; or engine_may_unprepare()'s error. */
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e);
 /* Nobody unprepares claims, as the driver is off: nothing is held any more of those on which no
  * container runs. */

@@ -65,9 +65,8 @@ static void on_beat(void *ctx)
 	loop_timer_set(v->beat, BEAT_MS);
 }
 
-/* The kubelet unprepares each claim that it has prepared, and its files go then. So one that has
- * files and is not held was lost with the journal, or its Unprepare was cut short, which the
- * kubelet repeats. */
+/* A claim's files are removed before it is held no more: so one that has files and is not held was
+ * lost with the journal. */
 static bool keep_files(void *ctx, const struct cdi_found *claim)
 {
 	struct dra *v = ctx;

@@ -270,6 +270,17 @@ static bool is_ours(const struct dra *v, const struct resource_claim *c)
 	return true;
 }
 
+/* Its files go first: a claim that has some and is not held was lost with the journal
+ * (DRA_RESTORE), whenever the daemon is killed. */
+static int let_go(struct dra *v, const char *uid, struct err *e)
+{
+	int rc = engine_may_unprepare(dra_engine(v), uid, e);
+
+	if (!rc)
+		rc = cdi_remove(&v->cdi, uid, e);
+	return rc ? rc : engine_unprepare(dra_engine(v), loop_wall_ms(), uid, e);
+}
+
 /* A claim that is there no more, or not on this node, while it is held: its Unprepare was missed,
  * or never came. */
 static void claim_gone(struct dra_task *t, const char *text)
@@ -282,12 +293,11 @@ static void claim_gone(struct dra_task *t, const char *text)
 		task_fail(t, text);
 		return;
 	}
-	if (engine_unprepare(dra_engine(v), loop_wall_ms(), t->uid, &e)) {
+	if (let_go(v, t->uid, &e)) {
 		t->gone = true;
 		task_wait(t, AGAIN_MS, e.text);
 		return;
 	}
-	(void)cdi_remove(&v->cdi, t->uid, NULL);
 	log_line(LOG_INFO, "claim-gone",
 		"namespace=%s claim=%s text=\"what was held for it is given back\" reason=%s",
 		t->ns, t->name, log_text(why, sizeof why, text));
@@ -357,11 +367,8 @@ static void unprepare(struct dra_task *t)
 {
 	struct dra *v = t->of;
 	struct err e;
-	int rc = engine_unprepare(dra_engine(v), loop_wall_ms(), t->uid, &e);
 
-	if (!rc)
-		rc = cdi_remove(&v->cdi, t->uid, &e);
-	if (rc) {
+	if (let_go(v, t->uid, &e)) {
 		task_wait(t, STOPPING_MS, e.text);
 		return;
 	}

@@ -235,14 +235,22 @@ bool engine_could_hold(struct engine *g, const struct resource_claim *c)
 	return shares_fit_alone(g->ledger, g->s, c);
 }
 
+int engine_may_unprepare(const struct engine *g, const char *claim_uid, struct err *e)
+{
+	const struct holding *user = shares_user(g->ledger, claim_uid);
+
+	return user ? err_set(e, EBUSY, "container %s of pod %s/%s still runs on it",
+			      user->request.ask.name, user->request.pod.ns, user->request.pod.name)
+		    : 0;
+}
+
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e)
 {
 	const struct cpuset before = ledger_view(g->ledger)->pool;
-	const struct holding *user = shares_user(g->ledger, claim_uid);
+	int rc = engine_may_unprepare(g, claim_uid, e);
 
-	if (user)
-		return err_set(e, EBUSY, "container %s of pod %s/%s still runs on it",
-			user->request.ask.name, user->request.pod.ns, user->request.pod.name);
+	if (rc)
+		return rc;
 	drop_shares(g, now_ms, claim_uid, "unprepare");
 	engine_update_later(g, &before);
 	return 0;
