@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -134,42 +135,65 @@ func (n *node) removeCgroups() {
 	}
 }
 
-// endLost ends containers that runc has and containerd does not list: the kubelet was killed while
-// containerd started them, and with its call containerd gave up the clean-up, too. Their CPUs are
-// nobody's by then. Where no kubelet was killed that is a failure.
-func (c *cluster) endLost() {
+// What containerd loses when a kubelet is killed: with the kubelet's connection the context of its
+// call ends, and with that containerd's own clean-up ("context canceled"). Where no kubelet was killed
+// it is a failure.
+
+// listed is what containerd lists: containers and sandboxes by id.
+func (c *cluster) listed() map[string]bool {
 	c.Helper()
-	var lost []string
 	ctx, cancel := soon()
 	defer cancel()
-	all, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
+	containers, err := c.runtime.ListContainers(ctx, &cri.ListContainersRequest{})
 	c.must(err)
 	sandboxes, err := c.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	c.must(err)
-	listed := map[string]bool{}
-	for _, one := range all.Containers {
-		listed[one.Id] = true
+	ids := map[string]bool{}
+	for _, one := range containers.Containers {
+		ids[one.Id] = true
 	}
 	for _, one := range sandboxes.Items {
-		listed[one.Id] = true
+		ids[one.Id] = true
 	}
+	return ids
+}
+
+func (c *cluster) hasLost(what string, lost []string) {
+	c.Helper()
+	if len(lost) > 0 && !c.killedKubelet {
+		c.Errorf("containerd has lost %s: %v", what, lost)
+	}
+	if len(lost) > 0 {
+		c.Logf("figure: containerd has lost %d %s of calls of a kubelet that was killed: %v", len(lost), what, lost)
+	}
+}
+
+// endLost ends containers that runc has and containerd does not list. Their CPUs are nobody's.
+func (c *cluster) endLost() {
+	c.Helper()
+	var lost []string
+	listed := c.listed()
 	for id, one := range c.lives().running {
-		if listed[id] {
-			continue
+		if !listed[id] {
+			lost = append(lost, one.pod+"/"+one.container+" "+id)
+			c.run(c.path("runc"), "--root", c.path("runc-state/k8s.io"), "delete", "--force", id)
 		}
-		lost = append(lost, one.pod+"/"+one.container+" "+id)
-		c.run(c.path("runc"), "--root", c.path("runc-state/k8s.io"), "delete", "--force", id)
 	}
-	if len(lost) == 0 {
-		return
-	}
-	if !c.killedKubelet {
-		c.Errorf("containerd has lost %v", lost)
-	}
-	c.Logf("figure: containerd has lost %d containers whose start a kubelet had asked for that was killed: %v", len(lost), lost)
+	c.hasLost("containers", lost)
+}
+
+// endLostShims ends those of sandboxes that containerd does not list, once they have had time to end
+// by themselves.
+func (c *cluster) endLostShims() {
+	c.Helper()
+	var lost []string
+	time.Sleep(3 * time.Second)
+	listed := c.listed()
 	for pid, shim := range shimsByPID(c.dir) {
 		if id := sandboxOf(shim); id != "" && !listed[id] {
+			lost = append(lost, id)
 			c.endProcess(pid)
 		}
 	}
+	c.hasLost("shims", lost)
 }
