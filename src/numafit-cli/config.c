@@ -46,7 +46,7 @@ static int explain_settings(const char *key, struct err *e)
 	return settings_set(s, key, "", e); /* which says what may have been meant */
 }
 
-/* The table of deploy/README.md. */
+/* The table of deploy/docs/reference-settings.md. */
 static void print_reference(void)
 {
 	struct setting_doc doc;

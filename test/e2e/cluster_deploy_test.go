@@ -51,7 +51,7 @@ func TestClusterFromInstallToUninstall(t *testing.T) {
 	c.T = t
 }
 
-// overlay is a folder made as deploy/README.md says, on top of the one for containerd: the image, the
+// overlay is a folder made as deploy/docs/install-and-upgrade.md says, on top of the one for containerd: the image, the
 // settings, and what is made up here. In a container /sys is the kernel's own.
 func (c *cluster) overlay() string {
 	c.Helper()
@@ -342,7 +342,7 @@ func (c *cluster) isUpgraded() {
 	c.agrees()
 }
 
-// uninstalls goes by deploy/README.md, step by step.
+// uninstalls goes by deploy/docs/install-and-upgrade.md, step by step.
 func (c *cluster) uninstalls() {
 	c.settled()
 	c.takeAway()

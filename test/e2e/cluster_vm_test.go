@@ -192,7 +192,7 @@ func free(c *cluster, available map[string]string) (nr int) {
 	return nr
 }
 
-// uninstallsInVM goes by deploy/README.md, step by step.
+// uninstallsInVM goes by deploy/docs/install-and-upgrade.md, step by step.
 func (c *cluster) uninstallsInVM() {
 	c.mode = "release"
 	c.kubectl("apply", "-k", c.overlay())

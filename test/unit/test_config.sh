@@ -6,12 +6,12 @@ test=config
 . test/unit/script_rig.sh
 
 config() { "$bin/numafit" config "$@"; }
-documented() { # the table in deploy/README.md is what is printed
-	awk '/^\| key \| takes \|/ { on = 1 } on && !/^\|/ { exit } on' deploy/README.md | cmp - "$dir/out"
+documented() { # the table in deploy/docs/reference-settings.md is what is printed
+	awk '/^\| key \| takes \|/ { on = 1 } on && !/^\|/ { exit } on' deploy/docs/reference-settings.md | cmp - "$dir/out"
 }
 
 run "the reference" 0 config --markdown
-see "is the one in deploy/README.md" documented
+see "is the one in deploy/docs/reference-settings.md" documented
 run "one setting" 0 config --explain sharedPoolStep
 see "is explained" is out "sharedPoolStep
     takes:   auto | number of CPUs, 0 to 1024

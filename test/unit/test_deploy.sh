@@ -19,70 +19,8 @@ same() { # WHAT WANTED GOT
 	report $? "$1"
 }
 
-# Every value of a YAML file with its path, list elements by number: "0.metadata.name numafitd", the
-# first number being the document's. A key that is there twice is an error.
-cat >"$dir/flat.c" <<'X'
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <yaml.h>
-
-static yaml_document_t doc;
-
-static const char *text(yaml_node_t *n)
-{
-	if (n->type != YAML_SCALAR_NODE)
-		exit(3);
-	return (const char *)n->data.scalar.value;
-}
-
-static void walk(int at, const char *path)
-{
-	yaml_node_t *n = yaml_document_get_node(&doc, at);
-	char below[4096];
-
-	if (n->type == YAML_SCALAR_NODE) {
-		printf("%s ", path);
-		for (const char *c = text(n); *c; c++)
-			*c == '\n' ? (void)printf("\\n") : (void)putchar(*c);
-		putchar('\n');
-	}
-	for (int i = 0; n->type == YAML_SEQUENCE_NODE && n->data.sequence.items.start + i < n->data.sequence.items.top; i++) {
-		snprintf(below, sizeof below, "%s.%d", path, i);
-		walk(n->data.sequence.items.start[i], below);
-	}
-	if (n->type != YAML_MAPPING_NODE)
-		return;
-	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
-		const char *key = text(yaml_document_get_node(&doc, p->key));
-
-		for (yaml_node_pair_t *q = n->data.mapping.pairs.start; q < p; q++)
-			if (!strcmp(key, text(yaml_document_get_node(&doc, q->key))))
-				exit(fprintf(stderr, "%s.%s: twice\n", path, key) ? 4 : 4);
-		snprintf(below, sizeof below, "%s.%s", path, key);
-		walk(p->value, below);
-	}
-}
-
-int main(void)
-{
-	yaml_parser_t parser;
-	char path[16];
-
-	yaml_parser_initialize(&parser);
-	yaml_parser_set_input_file(&parser, stdin);
-	for (int i = 0;; i++) {
-		if (!yaml_parser_load(&parser, &doc))
-			return fprintf(stderr, "line %zu: %s\n", parser.problem_mark.line + 1, parser.problem), 1;
-		if (!yaml_document_get_root_node(&doc))
-			return 0;
-		snprintf(path, sizeof path, "%d", i);
-		walk(1, path);
-		yaml_document_delete(&doc);
-	}
-}
-X
-check "there is a reader of YAML" ${CC:-cc} -o "$dir/flat" "$dir/flat.c" -lyaml
+# Every value of a YAML file with its path: "0.metadata.name numafitd"
+check "there is a reader of YAML" ${CC:-cc} -o "$dir/flat" test/unit/yaml_values.c -lyaml
 flat() { "$dir/flat" <"$1"; }
 value() { flat "$1" | sed -n "s/^[0-9]*\.$2 //p"; } # FILE PATH (a sed pattern) -> the values
 
@@ -268,10 +206,10 @@ same "the policy is about its ports, by their names" "$(value $extender 'spec\.t
 value $policy 'spec\.podSelector\.matchLabels\..*' >"$dir/got"
 same "and about its pods" "$(value $extender 'spec\.template\.metadata\.labels\..*')"
 
-# The keys, as deploy/README.md has them made
+# The keys, as deploy/docs/scheduler-side.md has them made
 
 mkdir "$dir/keys"
-sed -n '/^   key="-newkey/,/^   ```/{s/^   //;/^```/d;p}' deploy/README.md >"$dir/recipe"
+sed -n '/^key="-newkey/,/^```/{/^```/d;p}' deploy/docs/scheduler-side.md >"$dir/recipe"
 check "the recipe for keys works" sh -ec 'cd "$1"; kubectl() { echo "$@" >called; }; . ../recipe' sh "$dir/keys"
 check "the Secret is made of what it makes" sh -c 'cd "$1" && for f in $(tr " " "\n" <called | sed -n "s/^--from-file=\(.*=\)\{0,1\}//p"); do test -s "$f" || exit 1; done' sh "$dir/keys"
 purpose() { openssl verify -CAfile "$dir/keys/ca.crt" -purpose "$1" "$dir/keys/$2.crt"; }
@@ -349,6 +287,7 @@ for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler
 done
 metrics=$(sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/daemon-files/metrics_text.c |
 	awk '{print ($1 == "METRIC_ROW" ? "" : $1 == "OBJECT" ? "numafit_apiserver_" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : "")}' | sort)
-grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' deploy/README.md | tr -d '`' | sort -u >"$dir/got"
-same "deploy/README.md names every metric, and of no other" "$metrics"
+reference=deploy/docs/reference-metrics.md
+grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' $reference | tr -d '`' | sort -u >"$dir/got"
+same "$reference names every metric, and no other" "$metrics"
 finish
