@@ -221,8 +221,9 @@ coverage: ## run the tests, then list the lines covered in each source file
 list-coverage:
 	@gcov -n $$(find $(B)/src -name '*.gcda') | awk -F"[':%]" '/^File /{f=$$2} \
 		/^Lines/ && f~/^src/{printf "%6.1f %%%s  %s\n", $$2, $$3, f; f=""}' | sort -k5
-lint: ## static analysis: cppcheck, and gcc's analyzer over all that is compiled
+lint: ## spelling and words; static analysis: cppcheck, and gcc's analyzer over all that is compiled
 	@tools/setup build lint
+	@tools/check-words
 	@cppcheck -q -j$$(nproc) --std=c11 --enable=warning,portability --error-exitcode=1 --inline-suppr \
 		$(LINT_BLIND:%=--suppress=%) '-Djson_object_foreach(o,k,v)=for(;;)' -Iinclude -Isrc src
 	@CFLAGS=-fanalyzer $(MAKE) -s B=build/lint CC=gcc

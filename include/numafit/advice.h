@@ -16,7 +16,7 @@
  *     close. (numa-allocation-strategy, which would otherwise choose among those, comes after
  *     the advice.)
  * So amounts never change, nor does anything of another container. Its own amounts are what the
- * scheduler reckoned with; they are reported, and no answer depends on them.
+ * scheduler counted on; they are reported, and no answer depends on them.
  *
  * A container that is started again keeps what its predecessor had: its advice has been judged
  * once, and will have expired. */

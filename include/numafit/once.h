@@ -4,7 +4,7 @@
 #include <numafit/err.h>
 #include <stdbool.h>
 
-/* Texts that were told already, so that what comes again and again is told once. A plain value,
+/* Texts that were logged already, so that what comes again and again is logged once. A plain value,
  * zeros at first. */
 enum { ONCE_MAX = 16 };
 struct once {

@@ -38,7 +38,7 @@ enum token_owner {
 	TOKENS_NOT_ASKED,     /* it is not asked */
 	TOKENS_NOT_SHOWN_YET, /* it has not shown the container's pod yet */
 	TOKENS_OWN,           /* just these are the container's */
-	TOKENS_NOBODYS,       /* none of them is anybody's, and the container is none that it shows
+	TOKENS_NOBODYS,       /* no container has them, and the container is none that it shows
 				 of: what plain init containers have it never shows */
 	TOKENS_ANOTHERS,      /* one is another pod's, or the container has others, or none */
 	NR_TOKEN_OWNERS

@@ -276,8 +276,8 @@ static int merge_hints(
 	if (advised || answer.admit)
 		return advised;
 	rc = admission_refuse(w, "TopologyAffinityError", "%s%s", no_locality(w),
-		cut || rc == MERGE_CUT ? ", as far as a search cut short by mergeVisitBudget can "
-					 "tell" /* with more steps it may have been admitted */
+		cut || rc == MERGE_CUT ? ", as far as a search cut short by mergeVisitBudget "
+					 "shows" /* with more steps it may have been admitted */
 				       : "");
 	if (w->leaves_nothing)
 		w->why->cause = REFUSED_FOR_SHARES;

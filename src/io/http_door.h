@@ -18,7 +18,7 @@
  *   is idle, then a slow one; of these one of the source with the most, the oldest first. A guest
  *   that has proven its identity, and one that waits for the server's answer, is not sent away
  *   for a newcomer, unless it is idle or slow for 2 s; then the newcomer waits in front.
- * - Sources come in in turns, and of each the newest and the oldest. */
+ * - Sources come in one after another, and of each the newest and the oldest. */
 struct door;
 struct door_guest; /* a connection, from its accept to its end */
 

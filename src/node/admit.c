@@ -361,7 +361,7 @@ static void finish_container(
 		else if (f->pod.totals.known)
 			assumed = "assumed: the pod needs at once what its sandbox sums up";
 		else
-			assumed = "assumed: this container stands for its pod, whose sandbox tells "
+			assumed = "assumed: this container stands for its pod, whose sandbox has "
 				  "no sums";
 	}
 	(void)text_copy(said, sizeof said, *assumed ? assumed : d->message);

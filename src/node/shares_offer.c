@@ -57,7 +57,7 @@ static void take_for_pool(const struct ledger *l, unsigned kept, struct share_of
 	}
 }
 
-/* Memory that serves containers on several NUMA nodes together is nobody's on one of them alone
+/* Memory that serves containers on several NUMA nodes together is on none of them alone
  * (the kubelet's memory manager). */
 static void offer_memory(const struct ledger *l, const struct settings *s, unsigned node,
 	const struct shares_held *held, struct share_offer *offer)

@@ -228,7 +228,7 @@ static const struct option_row encode_rows[] = {
 		.repeats = true},
 	{.name = "amounts",
 		.value = "[CONTAINER=]LIST",
-		.help = "what it was reckoned to take where (0:cpu=4,memory=8Gi;1:cpu=2)",
+		.help = "what the scheduler counted for it, and where (0:cpu=4,memory=8Gi;1:cpu=2)",
 		.read = read_hint_amounts,
 		.repeats = true},
 	{.name = "at",

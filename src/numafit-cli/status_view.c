@@ -84,7 +84,7 @@ static struct cpuset withheld_cpus(const struct status *st)
 	return withheld;
 }
 
-/* Online CPUs that are neither shared nor reserved nor anybody's own. */
+/* Online CPUs that are neither shared nor reserved nor a container's own. */
 static struct cpuset idle_cpus(const struct status *st)
 {
 	struct cpuset idle = cpuset_minus(status_cpus(st), &st->pool);

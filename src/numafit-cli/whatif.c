@@ -305,7 +305,7 @@ static int print_record(const struct journal_fold *f, const struct settings *s,
 	return whatif_print_record(f, a, members, e);
 }
 
-/* They are the file's reader's, or ours, and nobody's by now. */
+/* They are the file's reader's, or ours, and no one else uses them by now. */
 static struct ask *containers_of(const struct pod *pod)
 {
 	return (struct ask *)(uintptr_t)pod->container;

@@ -14,7 +14,7 @@ struct extender_pod {
 	const char *node;                /* that it is bound to; "": none yet */
 	const char *workload;            /* its controller's uid, else its own */
 	bool pending, running, ended;    /* by its phase */
-	bool refused;                    /* the node has refused it for want of NUMA nodes */
+	bool refused;                    /* the node has refused it: no room on NUMA nodes */
 	bool ours;                       /* it has our hint, for this pod on this node */
 	const struct sched_taken *taken; /* by the hint */
 	size_t nr_taken;

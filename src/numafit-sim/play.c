@@ -436,7 +436,7 @@ static void play_begin_step(struct play *p)
 	}
 }
 
-/* Do what there is until something has to be waited for. Some is done at once: hence a loop. */
+/* Do what there is until something has to be waited for. Some is done at once: so a loop. */
 static void play_advance(struct play *p)
 {
 	const void *data;

@@ -8,7 +8,7 @@
 /* The kubelet of a node, as its device plugins and clients that ask it about pods see it: the
  * device manager (pkg/kubelet/cm/devicemanager of 1.36), a Topology Manager over it that decides by
  * core's rules, PodResources, and the Pods API, each on the socket that a kubelet with this root
- * has. CPUs and memory are nobody's matter here, as with managers of policy none. What a plugin
+ * has. CPUs and memory play no part here, as with managers of policy none. What a plugin
  * does that would bring a kubelet or its pods down is reported (sim_kubelet_events). */
 struct sim_kubelet;
 

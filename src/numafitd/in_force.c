@@ -1,5 +1,5 @@
 /* What containers really run with: their cgroups, read where the runtime's report may be wrong or
- * old. In a Synchronize as many as there is time for, the others in turns of the loop after it. */
+ * old. In a Synchronize as many as there is time for, the others in rounds of the loop after it. */
 #include "daemon.h"
 #include "reply.h"
 #include "updater.h"

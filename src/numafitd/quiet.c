@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A round begins so long after the first event that makes it due; then it works in turns, between
- * which the loop serves whoever waits. */
+/* A round begins so long after the first event that makes it due; then it works step by step, and
+ * between steps the loop serves whoever waits. */
 enum { GATHER_MS = 20, TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000 };
 
 enum step {
@@ -141,7 +141,7 @@ static int read_interrupt(const struct daemon *d, struct look *k, struct err *e)
 	k->changed = find_written(q, k->file, &wrote) && !cpuset_equal(&k->found, &wrote);
 	/* What another program has set since we did is what comes back; but for what is within the
 	 * old affinity, which may be a balancer's narrower choice. What was set while we were away
-	 * cannot be told from what we had set. */
+	 * looks the same as what we had set. */
 	if (old && !irq_parse(k->file, old->was, &was, NULL) &&
 		(!k->changed || cpuset_within(&k->found, &was)))
 		k->was = was;

@@ -8,7 +8,7 @@ struct daemon;
 struct quiet;
 
 /* Interrupts are kept off CPUs of containers that wish for it, and these CPUs have frequency profiles
- * (numafit.io/quiet). Done by a timer, in turns, after the events that make it due, and once more in
+ * (numafit.io/quiet). Done by a timer, step by step, after the events that make it due, and once more in
  * each round of the sweep. What a file of the kernel had is in the journal before it is changed, and
  * comes back. */
 

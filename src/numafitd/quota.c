@@ -15,7 +15,7 @@
 /* The kubelet's cpuCFSQuotaPeriod, unless that is set. */
 enum { KUBELET_PERIOD_US = 100 * 1000 };
 
-/* Pods are seen to in turns of that length, between which the loop serves whoever waits. AGAIN_MS:
+/* Pods are seen to in rounds of that length, between which the loop serves whoever waits. AGAIN_MS:
  * between two attempts at what could not be written. Another program that writes a quota over and
  * over is answered MENDS_MAX times, and then at that pace. */
 enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, MENDS_MAX = 10 };

@@ -173,7 +173,7 @@ static void log_drift(
 		k->odd.code ? log_text(odd, sizeof odd, k->odd.text) : "none",
 		f == NARROWED        ? "the machine, or a cgroup above"
 		: drift->by_a_client ? "the runtime's client"
-				     : "a foreign hand");
+				     : "another program");
 }
 
 /* Found twice in the same way, a round apart: an update that is on its way has arrived by then. */

@@ -18,7 +18,7 @@ struct memory_play {
 	const struct settings *s;
 	struct memory_state state;
 	struct memory_reuse reuse;
-	const char *reuse_uid; /* of the pod whose it is; NULL: nobody's yet */
+	const char *reuse_uid; /* of the pod whose it is; NULL: of none yet */
 	struct memory_pod *pod;
 	size_t nr_pods;
 	struct arena *arena; /* for what lasts */

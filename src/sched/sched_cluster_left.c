@@ -196,7 +196,7 @@ static bool makes_stale(const struct sched_cluster *c, const struct tracked_pod 
 {
 	if (c->args.discard_reserved)
 		return p->assumed;
-	/* where pods are named what is not can be reckoned with */
+	/* where pods are named, what is not named can be counted */
 	if (p->ours || p->overdue || p->node->names_pods || c->args.foreign == FOREIGN_PODS_NONE ||
 		!tracked_pod_waits(c, p))
 		return false;

@@ -434,7 +434,7 @@ static void a_decision_without_devices_of_claims_says_so(void **state)
 		{CLAIMS_NOT_PUBLISHED, SCOPE_POD,
 			"not all devices of its claims were looked at: no ResourceSlice of this "
 			"node says where they are; assumed: this container stands for its pod, "
-			"whose sandbox tells no sums"},
+			"whose sandbox has no sums"},
 	};
 
 	(void)state;

@@ -42,15 +42,24 @@ for page in $docs/*.md; do
 		sh -c '[ "$(wc -l <"$1")" -le 3 ] && grep -q "For " "$1"' sh "$dir/intro"
 done
 
+# Words
+
+mkdir "$dir/programs"
+printf '#!/bin/sh\nexit 0\n' | tee "$dir/programs/kubectl" >"$dir/programs/codespell"
+chmod +x "$dir/programs"/*
+printf 'The daemon prints a line.\nIt is told so.\n' >"$dir/page.md"
+run "a word that is not used" 1 env PATH="$dir/programs:$PATH" tools/check-words "$dir/page.md"
+see "is named, with its line and what to write" line out "page.md:2" '"told"' 'print'
+see "and no other" [ "$(wc -l <"$dir/out")" -eq 1 ]
+name=
+
 # Commands: each block of sh runs in a folder of its own that has the repository's deploy and test, with
 # our programs first in PATH, and a kubectl that does nothing
 
-mkdir "$dir/blocks" "$dir/work" "$dir/programs"
+mkdir "$dir/blocks" "$dir/work"
 # shellcheck disable=SC2086
 tools/check-docs --blocks "$dir/blocks" $pages
 ln -s "$root/deploy" "$root/test" "$dir/work/"
-printf '#!/bin/sh\nexit 0\n' >"$dir/programs/kubectl"
-chmod +x "$dir/programs/kubectl"
 in_work() { (cd "$dir/work" && PATH=$dir/programs:$bin:$PATH "$@"); }
 nr=0
 for block in "$dir"/blocks/*.sh; do

@@ -322,7 +322,7 @@ static void the_log_names_a_drifted_container_once(void **state)
 	r->unasked = 0;
 	set_cpus(r, web, "0-15");
 	wait_until(r, was_set_thrice);
-	assert_int_equal(count_in_log(r, saved, "who=\"a foreign hand\""), 1);
+	assert_int_equal(count_in_log(r, saved, "who=\"another program\""), 1);
 	r->refuses = false;
 	wait_until(r, all_are_as_held);
 
