@@ -22,7 +22,7 @@ enum record_op {
 	/* The kubelet's side; container_id is "" but for POD_GONE. */
 	RECORD_ALLOCATE, /* lease: these tokens are given out, new ones under that name */
 	RECORD_SHOWN,    /* lease: PodResources shows these tokens as given out */
-	RECORD_GIVE_UP,  /* lease: nobody comes for these tokens */
+	RECORD_GIVE_UP,  /* lease: no container comes for these tokens */
 	RECORD_LEASE,    /* lease: one as it is, when a journal starts anew */
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
 	RECORD_QUOTA,    /* container_id is the pod's uid, quota: its cgroup's is lifted, or not

@@ -255,13 +255,13 @@ static const struct row rows[] = {
 		"instead of starting unpinned",
 		.restart = true),
 	ROW("devicePlugin.reclaimAfter", kind_duration, reclaim_after_ms, "20m",
-		"numafit.io/cpu that was given out, and for which no container has come, is no "
-		"longer kept from containers without it when PodResources does not show it for so "
-		"long; the image of an init container may take that long to come",
+		"how long numafit.io/cpu is kept that was given out for a container which is not "
+		"created, and which PodResources does not show; then containers without it may "
+		"have these CPUs. To pull the image of an init container may take that long",
 		.max = RECLAIM_AFTER_MAX_MS),
 	ROW("podResources.enabled", kind_bool, pod_resources, "false",
 		"ask the kubelet which devices containers have: CPUs and memory are then placed "
-		"beside them, and nobody comes with numafit.io/cpu of another container",
+		"beside them, and no container takes numafit.io/cpu of another one",
 		.restart = true),
 	ROW("podsAPI.enabled", kind_word, pods_api, "auto",
 		"watch the kubelet's pods: pods are then decided as a whole before their sandbox "
@@ -288,7 +288,7 @@ static const struct row rows[] = {
 		"driver says where they are (needs podResources.enabled)",
 		.restart = true),
 	ROW("deviceClaims.wait", kind_duration, claims_wait_ms, "0",
-		"so long the answer to a pod's start waits at most, all in all, until the devices "
+		"how long the answer to a pod's start waits at most, all in all, until the devices "
 		"of its claims are known; 0: it is placed without those that are not known yet",
 		.max = CLAIMS_WAIT_MAX_MS),
 	ROW("claims.enabled", kind_bool, claims, "false",
@@ -307,7 +307,7 @@ static const struct row rows[] = {
 		"one with fewest CPUs left comes first; least-allocated: the one with most",
 		.words = claims_order_words),
 	ROW("claims.prepareWait", kind_duration, claims_prepare_ms, "40s",
-		"so long the kubelet waits for a claim at most whose CPUs or memory are not free "
+		"how long the kubelet waits at most for a claim whose CPUs or memory are not free "
 		"yet; it gives up after 45 s by itself, and tries again more than a minute later",
 		.max = CLAIMS_PREPARE_MAX_MS),
 	ROW("claims.cdiDirectory", kind_path, claims_cdi, "/var/run/cdi",

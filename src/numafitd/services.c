@@ -264,7 +264,7 @@ int services_start(struct daemon *d, struct err *e)
 	name_paths(v);
 	if (needs_pump(s) && !(v->pump = rpc_pump_new(d->loop, e)))
 		return -e->code;
-	if (s->pod_resources || s->device_plugin) /* tokens that nobody comes for show there */
+	if (s->pod_resources || s->device_plugin) /* tokens that no container takes show there */
 		ask_pod_resources(v);
 	start_pods_api(v);
 	if (s->device_plugin || s->claims)

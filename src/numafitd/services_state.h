@@ -45,7 +45,7 @@ struct services {
 
 /* tokens.c: numafit.io/cpu, between the kubelet's device plugin API and the engine. */
 extern const struct device_plugin_handler tokens_handler;
-/* The tokens that the kubelet shows as given out, and what nobody comes for is given up. */
+/* The tokens that the kubelet shows as given out, and what no container takes is given up. */
 void tokens_seen(struct services *v, const struct pods_held *held);
 
 /* gather.c: the kubelet has the pod now: what it gives to it is asked for. */

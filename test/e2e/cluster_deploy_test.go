@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What deploy/ installs, as its README says, on a node of a real cluster: from `kubectl apply` to
+// What deploy/ installs, as its manual says, on a node of a real cluster: from `kubectl apply` to
 // `kubectl delete`.
 
 const (
