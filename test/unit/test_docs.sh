@@ -39,7 +39,7 @@ for page in $docs/*.md; do
 	see "deploy/README.md has a link to ${page##*/}" grep -qF "(docs/${page##*/})" deploy/README.md
 	awk 'NR > 2 && !NF { exit } NR > 2' "$page" >"$dir/intro"
 	see "${page##*/} begins with what it is for, in three lines at most" \
-		sh -c '[ "$(wc -l <"$1")" -le 3 ] && grep -q "For " "$1"' sh "$dir/intro"
+		sh -c '[ "$(wc -l <"$1")" -le 3 ] && grep -qw For "$1"' sh "$dir/intro"
 done
 
 # Words
