@@ -214,6 +214,8 @@ struct settings {
 	uint64_t nrt_interval_ms, nrt_heartbeat_ms;
 	bool numatopology;                 /* Volcano's */
 	char metrics_address[ADDRESS_MAX]; /* "": none */
+	char ui_address[ADDRESS_MAX];      /* of the status page; "": none */
+	bool ui_insecure;                  /* that may be another address than a loopback one */
 	char run_directory[SETTINGS_PATH_MAX];
 	uint64_t journal_max_bytes;         /* the journal is rewritten when it grows beyond */
 	char journal_group[GROUP_NAME_MAX]; /* whose members may read it: a name, or a number */

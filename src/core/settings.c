@@ -348,6 +348,14 @@ static const struct row rows[] = {
 		"where metrics and health are served over HTTP, such as :9465 for every address; "
 		"empty: nowhere",
 		.optional = true, .restart = true),
+	ROW("ui.address", kind_text, ui_address, "",
+		"where the status page of this node is served over HTTP, on a loopback address such "
+		"as 127.0.0.1:9466; not set: nowhere",
+		.restart = true),
+	ROW("ui.insecure", kind_bool, ui_insecure, "false",
+		"take any other address as well: everybody who reaches it sees the names of all "
+		"pods of this node",
+		.restart = true),
 	ROW("runDirectory", kind_path, run_directory, "/run/numafit",
 		"where the journal is; on a tmpfs that outlives the daemon", .restart = true),
 	ROW("journalMaxBytes", kind_size, journal_max_bytes, "16Mi",

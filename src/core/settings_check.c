@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <numafit/cpus.h>
+#include <numafit/host_kind.h>
 #include <numafit/policy.h>
 #include <numafit/advice.h>
 
@@ -315,6 +316,17 @@ static int check_namespaces(const struct settings *s, struct err *e)
 	return 0;
 }
 
+/* The page has no password: whoever reaches it may read it. */
+static int check_ui_address(const struct settings *s, struct err *e)
+{
+	if (!*s->ui_address || s->ui_insecure || host_kind_of(s->ui_address) == HOST_LOOPBACK)
+		return 0;
+	return err_set(e, EINVAL,
+		"ui.address: \"%s\" is no loopback address, such as 127.0.0.1:9466; another one "
+		"takes ui.insecure: true",
+		s->ui_address);
+}
+
 static const struct {
 	const char *key;
 	int (*check)(const struct settings *s, struct err *e);
@@ -327,6 +339,7 @@ static const struct {
 	{"observedPlacement", check_observed},
 	{"deviceClaims.enabled", check_device_claims},
 	{"schedulerHint.order", check_advice_order},
+	{"ui.address", check_ui_address},
 	{GATES ".PodLevelResourceManagers", settings_check_pod_level},
 	{GATES ".PodLevelResourceManagers", check_pods_are_known},
 };

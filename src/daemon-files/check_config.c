@@ -4,6 +4,7 @@
 #include <apiserver/auth.h>
 #include <io/file.h>
 #include <io/http_server_listen.h>
+#include <numafit/host_kind.h>
 #include <numafit/text.h>
 #include <daemon-files/beside.h>
 #include <daemon-files/kubelet_config_yaml.h>
@@ -25,6 +26,15 @@ static int check_metrics_address(const struct settings *s, struct err *e)
 {
 	return *s->metrics_address ? http_check_address(s->metrics_address, HTTP_ADDRESS_HERE, e)
 				   : 0;
+}
+
+static int check_ui_port(const struct settings *s, struct err *e)
+{
+	char buf[ADDRESS_MAX];
+
+	return *s->ui_address ? http_check_address(host_as_address(s->ui_address, buf, sizeof buf),
+					HTTP_ADDRESS_HERE, e)
+			      : 0;
 }
 
 /* One that is not there yet may come, with the files that it names. */
@@ -80,6 +90,7 @@ static const struct {
 	int (*check)(const struct settings *s, struct err *e);
 } checks[] = {
 	{"metrics.address", check_metrics_address},
+	{"ui.address", check_ui_port},
 	{"apiServer.kubeconfig", check_kubeconfig},
 	{"runDirectory", check_run_directory},
 	{"kubeletConfigFile", check_kubelet_config},

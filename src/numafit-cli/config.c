@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <io/file.h>
 #include <io/http_server_listen.h>
+#include <numafit/host_kind.h>
 #include <numafit/text.h>
 #include <numafit/vec.h>
 #include <stdio.h>
@@ -80,16 +81,24 @@ static unsigned print_changed_settings(const struct settings *s)
 	return nr;
 }
 
-/* What no other key and no machine has to be known for. */
-static void check_by_themselves(const struct settings *s, struct mistakes *all)
+static void check_address(const char *key, const char *address, struct mistakes *all)
 {
 	struct err e;
 
-	if (*s->metrics_address &&
-		http_check_address(s->metrics_address, HTTP_ADDRESS_TEXT, &e) < 0) {
-		(void)err_add(&e, 0, "metrics.address");
-		mistakes_add_key(all, "metrics.address", &e);
-	}
+	if (!*address || http_check_address(address, HTTP_ADDRESS_TEXT, &e) == 0)
+		return;
+	(void)err_add(&e, 0, "%s", key);
+	mistakes_add_key(all, key, &e);
+}
+
+/* What no other key and no machine has to be known for. */
+static void check_by_themselves(const struct settings *s, struct mistakes *all)
+{
+	char buf[ADDRESS_MAX];
+	struct err e;
+
+	check_address("metrics.address", s->metrics_address, all);
+	check_address("ui.address", host_as_address(s->ui_address, buf, sizeof buf), all);
 	if (auth_check(s->kubeconfig, s->kube_context, &e) < 0) {
 		(void)err_add(&e, 0, "apiServer.kubeconfig");
 		mistakes_add_key(all, "apiServer.kubeconfig", &e);

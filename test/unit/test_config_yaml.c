@@ -142,6 +142,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "  numaPlacement: true}\n"
 			  "numatopology: {enabled: true}\n"
 			  "metrics: {address: ':1'}\n"
+			  "ui: {address: ':2', insecure: true}\n"
 			  "runDirectory: /run/y\n"
 			  "journalMaxBytes: 1Mi\n"
 			  "journalGroup: adm\n"
@@ -169,7 +170,7 @@ static void every_key_reaches_its_setting(void **state)
 		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
 		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "share", "40",
 		"least-allocated", "30s", "/cdi", "true", "kai", "true", "1s", "5m",
-		"true", "true", "all", "true", "true", ":1", "/run/y", "1Mi", "adm", "kep3545-8",
+		"true", "true", "all", "true", "true", ":1", ":2", "true", "/run/y", "1Mi", "adm", "kep3545-8",
 		"debug", "json", "true", "false", "true", "true", "false", "true", "false", "true"};
 	char value[SETTING_TEXT_MAX];
 	unsigned nr = 0;

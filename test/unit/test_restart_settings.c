@@ -24,7 +24,8 @@ static const struct row rows[] = {
 	{"deviceClaims.enabled", "true", ""}, {"claims.enabled", "true", ""},
 	{"claims.cdiDirectory", "/other", ""}, {"events.enabled", "true", ""},
 	{"nodeResourceTopology.enabled", "true", ""}, {"numatopology.enabled", "true", ""},
-	{"metrics.address", "", ""}, {"sharedPool.enforce", "updates", ""},
+	{"metrics.address", "", ""}, {"ui.address", "127.0.0.1:0", ""},
+	{"ui.insecure", "true", ""}, {"sharedPool.enforce", "updates", ""},
 	{"runDirectory", NULL, ""}, /* another journal */
 	{"machine", NULL, ""},      /* another machine's journal is set aside */
 };

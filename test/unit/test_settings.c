@@ -66,7 +66,7 @@ static void each_row_prints_its_default_and_reads_it_back(void **state)
 		if (*buf)
 			assert_int_equal(settings_set(&s, doc.key, buf, NULL), 0);
 	}
-	assert_int_equal(nr, 88);
+	assert_int_equal(nr, 90);
 	assert_false(settings_get(&s, nr, buf, sizeof buf));
 	assert_memory_equal(&s, &before, sizeof s);
 }
@@ -134,6 +134,7 @@ static void a_fitting_value_is_taken(void **state)
 		{"nodeResourceTopology.podsFingerprint", "all", "all"},
 		{"metrics.address", ":9465", ":9465"},
 		{"metrics.address", "", ""},
+		{"ui.address", "127.0.0.1:9466", "127.0.0.1:9466"},
 		{"runDirectory", "/tmp/run", "/tmp/run"},
 		{"journalMaxBytes", "64Ki", "64Ki"},
 		{"journalMaxBytes", "1073741824", "1Gi"},
@@ -413,6 +414,41 @@ static void the_order_of_hints_names_each_form_once(void **state)
 	}
 }
 
+static void the_status_page_is_for_loopback_addresses_unless_an_operator_insists(void **state)
+{
+	static const struct {
+		const char *address;
+		bool loopback;
+	} table[] = {
+		{"", true},
+		{"127.0.0.1:9466", true},
+		{"127.8.9.10:0", true},
+		{"[::1]:9466", true},
+		{"localhost:9466", true},
+		{":9466", false},
+		{"0.0.0.0:9466", false},
+		{"[::]:9466", false},
+		{"10.0.0.1:9466", false},
+		{"127.0.0.1.example.com:9466", false},
+		{"nonsense", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		struct settings s = defaults();
+		const char *const set[][2] = {{"ui.address", table[i].address}};
+		const char *const insecure[][2] = {{"ui.insecure", "true"}};
+		struct err e = {0};
+
+		set_all(&s, set, 1);
+		assert_int_equal(settings_check(&s, NULL, &e), table[i].loopback ? 0 : -EINVAL);
+		if (!table[i].loopback)
+			assert_non_null(strstr(e.text, "is no loopback address"));
+		set_all(&s, insecure, 1);
+		assert_int_equal(settings_check(&s, NULL, &e), 0);
+	}
+}
+
 static void settings_have_the_names_of_the_config_file(void **state)
 {
 	(void)state;
@@ -507,7 +543,7 @@ static void settings_that_need_a_restart_stay_at_a_reload(void **state)
 		assert_memory_equal(&wanted, &s, sizeof s);
 	}
 	assert_int_equal(changed, 45);
-	assert_int_equal(stayed, 27);
+	assert_int_equal(stayed, 29);
 }
 
 static void the_basic_settings_of_the_daemon_need_a_restart(void **state)
@@ -564,6 +600,8 @@ int main(void)
 		cmocka_unit_test(reserved_memory_has_a_maximum_number_of_entries),
 		cmocka_unit_test(a_group_of_settings_is_not_accepted_as_a_value),
 		cmocka_unit_test(the_order_of_hints_names_each_form_once),
+		cmocka_unit_test(
+			the_status_page_is_for_loopback_addresses_unless_an_operator_insists),
 		cmocka_unit_test(settings_have_the_names_of_the_config_file),
 	};
 
