@@ -36,7 +36,7 @@ enum {
 	BUFFER_BYTES = 256 << 10, /* the same, where large bodies are read */
 	FIRST_BODY_BYTES = 4 << 10,
 	GONE_PART = 4,
-	NAME_MAX_BYTES = 64
+	HEADER_MAX_BYTES = 512
 };
 
 /* One connection. */
@@ -301,6 +301,8 @@ static void exchange_hand_over(struct http_exchange *x, const char *method, cons
 		.path = path,
 		.query = x->query,
 		.type = request_header(x->connection, MHD_HTTP_HEADER_CONTENT_TYPE),
+		.host = request_header(x->connection, MHD_HTTP_HEADER_HOST),
+		.site = request_header(x->connection, "Sec-Fetch-Site"),
 		.body = x->body ? x->body : "",
 		.len = x->len,
 		.local = address_is_loopback(address),
@@ -309,23 +311,38 @@ static void exchange_hand_over(struct http_exchange *x, const char *method, cons
 	x->s->o.handle(x->s->o.ctx, x, &r);
 }
 
+/* "Retry-After: 1", of len bytes */
+static void answer_add_header(struct MHD_Response *answer, const char *header, size_t len)
+{
+	char line[HEADER_MAX_BYTES];
+	char *colon;
+
+	if (len >= sizeof line)
+		return;
+	memcpy(line, header, len);
+	line[len] = '\0';
+	colon = strchr(line, ':');
+	if (!colon)
+		return;
+	*colon++ = '\0';
+	(void)MHD_add_response_header(answer, line, colon + strspn(colon, " "));
+}
+
 static void exchange_make_answer(struct http_exchange *x, int status, const char *type,
 	const void *body, size_t len, const char *extra)
 {
-	char name[NAME_MAX_BYTES];
-
 	x->status = (unsigned)status;
 	x->answer = MHD_create_response_from_buffer(
 		len, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
 	if (!x->answer)
 		abort(); /* no memory is left, as in mem.h */
 	(void)MHD_add_response_header(x->answer, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	const char *colon = extra ? strchr(extra, ':') : NULL;
-	if (!colon || (size_t)(colon - extra) >= sizeof name)
-		return;
-	memcpy(name, extra, (size_t)(colon - extra));
-	name[colon - extra] = '\0';
-	(void)MHD_add_response_header(x->answer, name, colon + 1 + strspn(colon + 1, " "));
+	while (extra && *extra) {
+		size_t header = strcspn(extra, "\n");
+
+		answer_add_header(x->answer, extra, header);
+		extra += header + (extra[header] == '\n');
+	}
 }
 
 static void exchange_refuse_crowded(struct http_exchange *x)

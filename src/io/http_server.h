@@ -21,6 +21,8 @@ struct http_request {
 	const char *method, *path; /* "POST", "/filter"; without the query */
 	const char *query;         /* what is behind '?', as it came, or "" */
 	const char *type;          /* Content-Type, or "" */
+	const char *host;          /* Host, or "" */
+	const char *site;          /* Sec-Fetch-Site, by which browsers say whose page asks, or "" */
 	const char *body;          /* with a NUL behind it */
 	size_t len;
 	bool local; /* the client is on this machine (loopback) */
@@ -76,8 +78,8 @@ int http_server_check_tls(const char *cert, const char *key, const char *client_
 /* The port that it listens on. */
 unsigned http_server_port(const struct http_server *s);
 struct http_counts http_server_counts(const struct http_server *s);
-/* x is dead afterwards. The body is copied; type is a literal. extra: one header more, such as
- * "Retry-After: 1", or NULL. */
+/* x is dead afterwards. The body is copied; type is a literal. extra: more headers, such as
+ * "Retry-After: 1", each but the last with a newline behind it; or NULL. */
 void http_answer_send(struct http_exchange *x, int status, const char *type, const void *body,
 	size_t len, const char *extra);
 /* What was answered goes out, as far as sockets take it at once; what is not answered yet never

@@ -79,7 +79,7 @@ static inline void say(struct http_exchange *x, const struct http_request *r)
 	int len = snprintf(text, sizeof text, "%s %s query=%s type=%s body=%.100s len=%zu\n",
 		r->method, r->path, r->query, r->type, r->body, r->len);
 
-	http_answer_send(x, 200, "text/plain", text, (size_t)len, "X-Extra: yes");
+	http_answer_send(x, 200, "text/plain", text, (size_t)len, "X-Extra: yes\nX-More: a: b");
 }
 
 static inline void answer_held(struct world *w)

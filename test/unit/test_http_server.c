@@ -17,6 +17,7 @@ static void the_request_reaches_the_handler(void **state)
 		{"DELETE /a HTTP/1.1\r\n" END, "\nDELETE /a "},
 		{"GET /a HTTP/1.0\r\n\r\n", "\nGET /a "},
 		{"GET /a HTTP/1.1\r\n" END, "\r\nX-Extra: yes\r\n"},
+		{"GET /a HTTP/1.1\r\n" END, "\r\nX-More: a: b\r\n"},
 		{"GET /a HTTP/1.1\r\n" END, "\r\nContent-Type: text/plain\r\n"},
 	};
 	struct world *w = *state;
