@@ -122,6 +122,12 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e);
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e);
 
+/* Another engine in the same state, on the caller's copies of machine and settings, which are borrowed; it
+ * records nothing, and shares no memory with the first. The caller frees. NULL: an entry of the first
+ * cannot be taken over, the text says why. */
+struct engine *engine_copy(
+	struct engine *g, const struct topo *t, const struct settings *s, struct err *e);
+
 /* A pod's sandbox is being started. When its containers are known (pod->container), all of them are
  * decided now and held, in one record, until the pod goes; *d says whether it may start. Else *d
  * admits it. So it does when that takes more working memory than there is, or a longer record than

@@ -313,3 +313,30 @@ int engine_dump(struct engine *g, int64_t now_ms,
 					g, ledger_at(g->ledger, i), &common, record, ctx, e);
 	return rc;
 }
+
+static int replay_into(void *ctx, const struct record *r, struct err *e)
+{
+	return engine_replay(ctx, r, e);
+}
+
+struct engine *engine_copy(
+	struct engine *g, const struct topo *t, const struct settings *s, struct err *e)
+{
+	const struct engine_hooks none = {0}; /* what is only entered needs no hook */
+	const uint64_t seq = g->seq;
+	struct engine *copy = engine_new(t, s, &none);
+	/* without entries no record has the pool: one that releases nobody does */
+	const struct record pool = {.op = RECORD_RELEASE,
+		.cause = "snapshot",
+		.container_id = "",
+		.pool = ledger_view(g->ledger)->pool};
+	int rc = engine_dump(g, 0, replay_into, copy, e);
+
+	if (!rc)
+		rc = engine_replay(copy, &pool, e);
+	g->seq = seq; /* nothing was recorded */
+	if (!rc)
+		return copy;
+	engine_free(copy);
+	return NULL;
+}

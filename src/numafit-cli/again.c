@@ -7,27 +7,13 @@
 #include <numafit/text.h>
 #include <string.h>
 
-/* The shared pool moves out of the way of what is given; a container without CPUs of its own gets
- * it. */
-static void follow_with_pool(const struct ledger *l, struct answer *out)
-{
-	struct record *r = &out->record;
-	bool one = out->decision.admit && out->decision.exclusive;
-	struct cpuset own = one ? out->decision.cpus : (struct cpuset){0};
-
-	for (size_t i = 0; i < r->nr_parts; i++)
-		if (r->parts[i].decision.exclusive)
-			own = cpuset_or(own, &r->parts[i].decision.cpus);
-	r->pool = one || r->nr_parts ? ledger_pool_without(l, &own) : ledger_view(l)->pool;
-}
-
 static void decide_container(const struct ledger *l, const struct settings *s,
 	const struct record *r, struct arena *a, struct answer *out)
 {
 	struct budget b = budget_of(s->merge_visit_budget);
 
 	admit(&(struct admit_question){l, s, .container = r->request}, &b, a, &out->decision, NULL);
-	follow_with_pool(l, out);
+	answer_follow_with_pool(l, out);
 }
 
 /* How the pool follows depends on what the container had: it is taken as recorded. */
@@ -52,29 +38,8 @@ void decide_pod(const struct ledger *l, const struct settings *s, const struct p
 	struct arena *a, struct answer *out)
 {
 	struct budget b = budget_of(s->merge_visit_budget);
-	struct record_part *parts = NULL;
-	struct decision *decisions;
-	size_t nr = 0;
 
-	admit(&(struct admit_question){l, s, .pod = pod}, &b, a, &out->decision, &decisions);
-	if (out->decision.admit && decisions) {
-		nr = admit_nr_parts(pod, decisions);
-		parts = arena_array(a, nr, sizeof *parts);
-	}
-	if (parts)
-		record_parts(pod, decisions, nr, parts);
-	out->record = (struct record){
-		.op = parts ? RECORD_HOLD : RECORD_REFUSE,
-		.container_id = pod->sandbox_id,
-		.decision = parts ? NULL : &out->decision,
-		.pod = pod,
-		.parts = parts,
-		.nr_parts = parts ? nr : 0,
-	};
-	follow_with_pool(l, out);
-	for (size_t i = 0; i < out->record.nr_parts; i++)
-		if (!parts[i].decision.exclusive)
-			parts[i].decision.cpus = out->record.pool;
+	answer_pod(&(struct admit_question){l, s, .pod = pod}, &b, a, out);
 }
 
 static void decide_totals(const struct ledger *l, const struct settings *s, const struct record *r,
@@ -85,7 +50,7 @@ static void decide_totals(const struct ledger *l, const struct settings *s, cons
 
 	admit(&(struct admit_question){l, s, .pod = &r->request->pod}, &b, a, &out->decision, NULL);
 	out->decision.steps = part;
-	follow_with_pool(l, out);
+	answer_follow_with_pool(l, out);
 }
 
 void decide_share(const struct ledger *l, const struct settings *s, const struct request *req,
@@ -109,7 +74,7 @@ void decide_share(const struct ledger *l, const struct settings *s, const struct
 		out->record.parts = part;
 		out->record.nr_parts = 1;
 	}
-	follow_with_pool(l, out);
+	answer_follow_with_pool(l, out);
 }
 
 bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,

@@ -2,15 +2,10 @@
 #define NUMAFIT_CLI_AGAIN_H
 
 #include <numafit/admit.h>
+#include <numafit/answer.h>
 #include <numafit/engine.h>
 
 /* Deciding outside of the daemon, from a ledger as it was or is. Nothing is changed. */
-
-/* The record that a decision would make. parts live in the arena of the call. */
-struct answer {
-	struct record record; /* GRANT and HOLD: it may be entered with engine_replay() */
-	struct decision decision;
-};
 
 /* Decide what was decided in *r once more, from the ledger and settings that it was decided from:
  * *out is what the record should have been. False: it was not decided there (taken over, handed

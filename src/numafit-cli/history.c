@@ -1,7 +1,7 @@
 #include <numafit-cli/history.h>
 
 #include <numafit-cli/again.h>
-#include <numafit-cli/refusal_line.h>
+#include <codec/refusal_line.h>
 #include <numafit-cli/wording.h>
 
 #include <errno.h>

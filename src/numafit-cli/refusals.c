@@ -5,7 +5,7 @@
 #include <numafit-cli/again.h>
 #include <numafit-cli/history.h>
 #include <numafit-cli/output.h>
-#include <numafit-cli/refusal_line.h>
+#include <codec/refusal_line.h>
 #include <numafit-cli/run_directory.h>
 #include <numafit-cli/table.h>
 #include <numafit-cli/wording.h>

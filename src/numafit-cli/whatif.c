@@ -12,7 +12,7 @@
 #include <numafit/quantity.h>
 #include <numafit-cli/output.h>
 #include <numafit-cli/pod_file.h>
-#include <numafit-cli/refusal_line.h>
+#include <codec/refusal_line.h>
 #include <numafit-cli/run_directory.h>
 #include <numafit-cli/whatif_claim.h>
 #include <numafit-cli/whatif_devices.h>

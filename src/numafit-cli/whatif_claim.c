@@ -1,7 +1,7 @@
 #include <numafit-cli/whatif_claim.h>
 
 #include <errno.h>
-#include <numafit-cli/refusal_line.h>
+#include <codec/refusal_line.h>
 #include <numafit-cli/whatif_print.h>
 #include <numafit-cli/wording.h>
 #include <numafit/mem.h>

@@ -2,7 +2,7 @@
 
 #include <codec/journal_json.h>
 #include <io/journal.h>
-#include <numafit-cli/refusal_line.h>
+#include <codec/refusal_line.h>
 #include <numafit-cli/table.h>
 #include <numafit-cli/wording.h>
 #include <numafit/mem.h>

@@ -1,4 +1,4 @@
-#include <numafit-cli/refusal_line.h>
+#include <codec/refusal_line.h>
 
 #include <assert.h>
 #include <codec/journal_json.h>

@@ -1,7 +1,7 @@
-#ifndef NUMAFIT_CLI_REFUSAL_LINE_H
-#define NUMAFIT_CLI_REFUSAL_LINE_H
+#ifndef NUMAFIT_CODEC_REFUSAL_LINE_H
+#define NUMAFIT_CODEC_REFUSAL_LINE_H
 
-#include <numafit-cli/again.h>
+#include <numafit/admit.h>
 #include <numafit/diagnosis.h>
 #include <stdio.h>
 
