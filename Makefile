@@ -93,6 +93,8 @@ $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	$(call SAY,PROTOC,$<)
 	@mkdir -p $(@D)
 	$(Q)protoc-c --proto_path=proto --proto_path=$(PB_INCLUDE) --c_out=$(B)/gen $<
+# The files of the status page are in this one (.incbin).
+$(B)/src/ui/assets.o: $(wildcard src/ui/page.* src/ui/*.svg)
 PB_USERS := $(patsubst %.c,$(B)/%.o,$(wildcard src/*/*_pb.c test/*/*_pb.c))
 $(PB_USERS): | $(PB_H)
 

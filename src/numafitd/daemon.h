@@ -46,6 +46,7 @@ struct daemon {
 	struct sweep *sweep;            /* likewise */
 	struct cluster *cluster;        /* likewise */
 	struct metrics_server *metrics; /* likewise */
+	struct status_page *status_page; /* likewise */
 };
 
 #endif

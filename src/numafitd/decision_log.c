@@ -1,6 +1,7 @@
 /* Every decision in one line. */
 #include "decision_log.h"
 #include "daemon.h"
+#include "status_page.h"
 
 #include <io/log.h>
 #include <numafit/number.h>
@@ -73,6 +74,7 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
 		log_text(because, sizeof because, why), nr_updates,
 		(unsigned long long)(took_ns / NS_PER_US));
+	status_page_note(d, req, dec, cause, why);
 }
 
 /* A change that the engine made on its own account: who was adopted, who is gone. */

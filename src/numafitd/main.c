@@ -12,6 +12,7 @@
 #include "quota.h"
 #include "services.h"
 #include "status.h"
+#include "status_page.h"
 
 #include <codec/fields_json.h>
 #include <host/discover.h>
@@ -149,6 +150,7 @@ static int start_parts_in_order(struct daemon *d, struct err *e)
 		return rc;
 	cluster_start(d);
 	metrics_start(d);
+	status_page_start(d);
 	return 0;
 }
 
@@ -216,6 +218,7 @@ static int run_daemon(struct daemon *d, struct err *e)
 		if (!rc && d->recorder.verdict.code)
 			rc = err_set(e, d->recorder.verdict.code, "%s", d->recorder.verdict.text);
 	}
+	status_page_stop(d);
 	metrics_stop(d);
 	reload_stop(d);
 	wiring_stop(d);

@@ -1,0 +1,106 @@
+/* Who may read the status page, and what its answers have besides. */
+#include <ui/assets.h>
+#include <ui/guard.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void only_readers_at_a_loopback_host_and_from_the_page_itself_get_in(void **state)
+{
+	static const struct {
+		struct ui_visit visit;
+		int status;
+	} cases[] = {
+		{{"GET", "/", "localhost:9466", "", false}, 0},
+		{{"HEAD", "/", "127.0.0.1:1", "", false}, 0},
+		{{"GET", "/", "[::1]:9466", "cross-site", false}, 0}, /* a link to it */
+		{{"GET", "/api/status", "localhost", "same-origin", false}, 0},
+		{{"GET", "/api/status", "localhost", "none", false}, 0},
+		{{"GET", "/api/status", "localhost", "", false}, 0},
+		{{"GET", "/api/status", "localhost", "cross-site", false}, 403},
+		{{"GET", "/api/whatif", "localhost", "same-site", false}, 403},
+		{{"POST", "/", "localhost", "", false}, 405},
+		{{"OPTIONS", "/api/status", "localhost", "", false}, 405},
+		{{"get", "/", "localhost", "", false}, 405},
+		{{"GET", "/", "", "", false}, 403},
+		{{"GET", "/", "rebound.example.com:9466", "", false}, 403},
+		{{"GET", "/", "localhost.example.com", "", false}, 403},
+		{{"GET", "/", "10.0.0.1:9466", "", false}, 403},
+		{{"GET", "/", "10.0.0.1:9466", "", true}, 0},
+		{{"GET", "/", "[fd00::1]:9466", "", true}, 0},
+		{{"GET", "/", "node1.example.com:9466", "", true}, 403},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *why = NULL;
+
+		if (ui_guard(&cases[i].visit, &why) != cases[i].status || !why != !cases[i].status)
+			fail_msg("%s %s at %s from %s", cases[i].visit.method, cases[i].visit.path,
+				cases[i].visit.host, cases[i].visit.site);
+	}
+}
+
+static void no_answer_can_load_frame_or_keep_anything(void **state)
+{
+	static const char *const wanted[] = {"default-src 'none'", "connect-src 'self'",
+		"frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'",
+		"X-Content-Type-Options: nosniff", "Referrer-Policy: no-referrer",
+		"Cache-Control: no-store", "Cross-Origin-Resource-Policy: same-origin"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+		assert_non_null(strstr(ui_headers, wanted[i]));
+	assert_null(strstr(ui_headers, "unsafe"));
+	assert_null(strstr(ui_headers, "http"));
+}
+
+static bool has(const struct ui_asset *f, const char *text)
+{
+	return memmem(f->at, f->len, text, strlen(text)) != NULL;
+}
+
+static void the_files_are_whole_and_come_from_nowhere_else(void **state)
+{
+	static const struct {
+		const char *path, *begins, *ends;
+	} files[] = {
+		{"/", "<!DOCTYPE html>", "</html>\n"},
+		{"/page.css", ":root {", "}\n"},
+		{"/page.js", "\"use strict\";", "})();\n"},
+		{"/icon.svg", "<svg ", "</svg>\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		size_t begins = strlen(files[i].begins), ends = strlen(files[i].ends);
+		struct ui_asset f;
+
+		assert_true(ui_asset_find(files[i].path, &f));
+		assert_true(f.len > begins + ends);
+		assert_memory_equal(f.at, files[i].begins, begins);
+		assert_memory_equal(f.at + f.len - ends, files[i].ends, ends);
+		assert_false(has(&f, "https://"));
+		assert_false(has(&f, "src=\"http"));
+		assert_false(has(&f, "innerHTML"));
+		assert_false(has(&f, " style=\""));
+		assert_false(has(&f, "onclick"));
+	}
+	assert_false(ui_asset_find("/page", &(struct ui_asset){0}));
+	assert_false(ui_asset_find("", &(struct ui_asset){0}));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_readers_at_a_loopback_host_and_from_the_page_itself_get_in),
+		cmocka_unit_test(no_answer_can_load_frame_or_keep_anything),
+		cmocka_unit_test(the_files_are_whole_and_come_from_nowhere_else),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
