@@ -64,7 +64,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
+.PHONY: all help demo test checks interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -139,6 +139,8 @@ $(B)/interop/$(basename $(notdir $(1))): $(B)/$(1:.c=.o) $(LIBS)
 	$$(call link)
 endef
 $(foreach p,$(PEERS),$(eval $(call peer,$p)))
+$(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
+	$(call link,-lcmocka)
 
 define page
 	$(call SAY,DOC)
@@ -188,6 +190,10 @@ e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2
 	@tools/setup build e2e
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
+ui-test: ## look at the status page with a headless Chromium: structure, hostile names, width, colours (Debian alone)
+	@tools/setup build ui
+	@$(MAKE) -s $(B)/numafitd $(B)/ui_runtime
+	@test/ui/run $(B)
 soak: ## churn, kills, full disks, hotplug and more for MINUTES (10), at random from SEED (needs Go)
 	@tools/setup build interop
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit
