@@ -5,6 +5,7 @@
 const EVERY_MS = 2000, MACHINE_EVERY = 15, MANY_NODES = 16, GOLDEN_ANGLE = 137.508, LEGEND_MAX = 8, SHADES = ["0%", "-9%", "11%"], RETRIES = 5, RETRY_MS = 300,
 	TOO_MANY = 429;
 const $ = id => document.getElementById(id);
+const HINT = $("hint").textContent;
 
 // An element with properties and children; a string child is text.
 function el(tag, props, ...children) {
@@ -95,6 +96,7 @@ function drawMemory(m) {
 function showDistances(from, machine) {
 	const distances = from !== null ? machine.nodes.find(n => n.id === from).distances.split(" ") : [];
 	$("drawing").classList.toggle("distances", from !== null);
+	$("hint").textContent = from !== null ? `The numbers are the distances of NUMA node ${from}.` : HINT;
 	for (const e of $("drawing").querySelectorAll(".node")) {
 		e.classList.toggle("from", from !== null && Number(e.dataset.node) === from);
 		e.querySelector(".distance").textContent = distances[machine.nodes.findIndex(n => n.id === Number(e.dataset.node))] || "";
