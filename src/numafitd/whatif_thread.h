@@ -19,9 +19,9 @@ struct whatif_thread *whatif_thread_new(
 void whatif_thread_free(struct whatif_thread *w);
 
 /* Ask it of the node as it is now. 0; -EAGAIN with text: another one is being answered; -E2BIG:
- * more containers than WHATIF_ENTRIES_MAX are held here, to copy them takes too long; or the error
- * of engine_copy(). */
-enum { WHATIF_ENTRIES_MAX = 2048 };
+ * more containers than WHATIF_ENTRIES_MAX are held here, to copy them takes longer than some 3 ms;
+ * or the error of engine_copy(). */
+enum { WHATIF_ENTRIES_MAX = 1024 };
 int whatif_thread_ask(struct whatif_thread *w, struct engine *g, const struct settings *s,
 	const struct ui_question *q, struct err *e);
 
