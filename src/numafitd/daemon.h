@@ -46,7 +46,8 @@ struct daemon {
 	struct sweep *sweep;            /* likewise */
 	struct cluster *cluster;        /* likewise */
 	struct metrics_server *metrics; /* likewise */
-	struct status_page *status_page; /* likewise */
+	struct recent *recent;          /* decisions for the status page, likewise */
+	struct ui_server *page;         /* likewise */
 };
 
 #endif

@@ -1,11 +1,11 @@
 /* Every decision in one line. */
 #include "decision_log.h"
 #include "daemon.h"
-#include "status_page.h"
 
 #include <io/log.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
+#include <ui/recent.h>
 
 const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX])
 {
@@ -34,6 +34,15 @@ static const char *memory_policy_of(
 	if (!dec->admit || !policy)
 		return "none";
 	return req->no_memory_policy ? "not-applied" : wish_memory_words[policy];
+}
+
+void note_recent(const struct daemon *d, const struct request *req, const struct decision *dec,
+	const char *cause, const char *why)
+{
+	const struct recent_note n = {loop_wall_ms(), cause, why};
+
+	if (d->recent)
+		recent_add(d->recent, &n, req, dec);
 }
 
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
@@ -70,11 +79,11 @@ void log_decision(const struct daemon *d, const struct request *req, const struc
 		log_text(quoted_hints, sizeof quoted_hints, hints_text(dec, hints)),
 		dec->advice.looked_at ? advice_verdict_words[dec->advice.verdict] : "none",
 		t.len ? log_text(quoted_wishes, sizeof quoted_wishes, wished) : "none",
-		memory_policy_of(d, req, dec),
-		dec->reason ? dec->reason : "none", log_text(message, sizeof message, dec->message),
+		memory_policy_of(d, req, dec), dec->reason ? dec->reason : "none",
+		log_text(message, sizeof message, dec->message),
 		log_text(because, sizeof because, why), nr_updates,
 		(unsigned long long)(took_ns / NS_PER_US));
-	status_page_note(d, req, dec, cause, why);
+	note_recent(d, req, dec, cause, why);
 }
 
 /* A change that the engine made on its own account: who was adopted, who is gone. */

@@ -9,7 +9,10 @@ struct daemon;
  * now, and the fewest that could have enough; "-" when no number of nodes has enough now. */
 enum { HINTS_TEXT_MAX = 512 };
 const char *hints_text(const struct decision *dec, char buf[HINTS_TEXT_MAX]);
-/* why: what the runtime was answered to a refusal, or "". */
+/* Keep it for the status page, where there is one. */
+void note_recent(const struct daemon *d, const struct request *req, const struct decision *dec,
+	const char *cause, const char *why);
+/* Log it, and keep it. why: what the runtime was answered to a refusal, or "". */
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,
 	const char *cause, const char *why, size_t nr_updates, uint64_t took_ns);
 /* The engine's done hook: counts and logs what happened on the engine's own account. */

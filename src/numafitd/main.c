@@ -12,7 +12,6 @@
 #include "quota.h"
 #include "services.h"
 #include "status.h"
-#include "status_page.h"
 
 #include <codec/fields_json.h>
 #include <host/discover.h>

@@ -1,8 +1,10 @@
-/* The socket that `numafit status` asks: one line in, one document out, and the connection ends. */
+/* What shows the daemon's state: the socket that `numafit status` asks (one line in, one document
+ * out, and the connection ends), and the status page. */
 #include "status.h"
 #include "claims.h"
 #include "cluster.h"
 #include "daemon.h"
+#include "decision_log.h"
 #include "pool.h"
 #include "quiet.h"
 #include "quota.h"
@@ -17,6 +19,7 @@
 #include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
+#include <ui/server.h>
 
 #include <errno.h>
 #include <string.h>
@@ -240,4 +243,25 @@ void status_stop(struct daemon *d)
 	loop_timer_close(s->again);
 	free(s);
 	d->status = NULL;
+}
+
+static char *document_for_page(void *ctx)
+{
+	return status_document(ctx);
+}
+
+void status_page_start(struct daemon *d)
+{
+	if (!*d->settings.ui_address)
+		return;
+	d->recent = recent_new();
+	d->page = ui_server_new(
+		&(struct ui_server_options){d->loop, &d->engine, &d->topo, &d->settings, d->recent},
+		&(struct ui_server_handler){d, document_for_page, log_event});
+}
+
+void status_page_stop(struct daemon *d)
+{
+	ui_server_free(steal(d->page));
+	recent_free(steal(d->recent));
 }

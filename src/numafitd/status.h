@@ -12,4 +12,8 @@ void status_stop(struct daemon *d);
 /* What it answers; the caller frees. NULL: it would be too large. */
 char *status_document(const struct daemon *d);
 
+/* The status page, where ui.address says. */
+void status_page_start(struct daemon *d);
+void status_page_stop(struct daemon *d);
+
 #endif

@@ -11,7 +11,6 @@
 #include "reply.h"
 #include "self.h"
 #include "shadow.h"
-#include "status_page.h"
 #include "sweep.h"
 #include "updater.h"
 
@@ -94,7 +93,8 @@ static void note_refused_pod(struct daemon *d)
 	const struct admit_question q = question_of(d, NULL, &a->pod);
 
 	cluster_note_decision(d, &q, &a->dec, a->refusal);
-	status_page_note_pod(d, &a->pod, &a->dec, a->refusal);
+	note_recent(d, &(struct request){.pod = a->pod, .ask = pod_ask(&a->pod)}, &a->dec,
+		"run-pod", a->refusal);
 	arena_fini(&a->gathered);
 }
 

@@ -56,15 +56,15 @@ name=
 # Commands: each block of sh runs in a folder of its own that has the repository's deploy and test, with
 # our programs first in PATH, and a kubectl that does nothing
 
-mkdir "$dir/blocks" "$dir/work"
+mkdir "$dir/blocks" "$dir/tree"
 # shellcheck disable=SC2086
 tools/check-docs --blocks "$dir/blocks" $pages
-ln -s "$root/deploy" "$root/test" "$dir/work/"
-in_work() { (cd "$dir/work" && PATH=$dir/programs:$bin:$PATH "$@"); }
+ln -s "$root/deploy" "$root/test" "$dir/tree/"
+in_tree() { (cd "$dir/tree" && PATH=$dir/programs:$bin:$PATH "$@"); }
 nr=0
 for block in "$dir"/blocks/*.sh; do
 	nr=$((nr + 1)) what=${block##*/}
-	run "${what%.sh}: its commands run" 0 in_work sh -e "$block"
+	run "${what%.sh}: its commands run" 0 in_tree sh -e "$block"
 done
 see "there are some" [ "$nr" -ge 8 ]
 

@@ -6,7 +6,6 @@
 #include <numafit/text.h>
 #include <numafitd/daemon.h>
 #include <numafitd/gather.h>
-#include <numafitd/status_page.h>
 #include <numafitd/services_state.h>
 
 #include <jansson.h>
@@ -33,13 +32,6 @@ bool pods_synced(const struct pods *p)
 {
 	(void)p;
 	return true;
-}
-
-/* And nobody looks at the status page. */
-void status_page_note(const struct daemon *d, const struct request *req, const struct decision *dec,
-	const char *cause, const char *why)
-{
-	(void)d, (void)req, (void)dec, (void)cause, (void)why;
 }
 
 static const char spec[] =

@@ -10,7 +10,6 @@
 #include <numafitd/claims.h>
 #include <numafitd/daemon.h>
 #include <numafitd/gather.h>
-#include <numafitd/status_page.h>
 #include <numafitd/services_state.h>
 
 #include <setjmp.h>
@@ -37,13 +36,6 @@ bool pods_synced(const struct pods *p)
 {
 	(void)p;
 	return true;
-}
-
-/* And nobody looks at the status page. */
-void status_page_note(const struct daemon *d, const struct request *req, const struct decision *dec,
-	const char *cause, const char *why)
-{
-	(void)d, (void)req, (void)dec, (void)cause, (void)why;
 }
 
 static struct {

@@ -23,7 +23,7 @@ start() { # SETTING...
 	"$bin/numafitd" "$@" >"$dir/log" 2>&1 &
 	daemon=$!
 	await grep -q event=started "$dir/log"
-	port=$(sed -n 's/.* event=status-page-served .*port=//p' "$dir/log")
+	port=$(sed -n 's/.* event=status-page-served .*port \([0-9]*\)".*/\1/p' "$dir/log")
 }
 ask() { # METHOD PATH [HOST [HEADER]]: the answer with its head into out
 	exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1

@@ -1,5 +1,5 @@
-#ifndef NUMAFIT_NUMAFITD_WHATIF_THREAD_H
-#define NUMAFIT_NUMAFITD_WHATIF_THREAD_H
+#ifndef NUMAFIT_UI_WHATIF_THREAD_H
+#define NUMAFIT_UI_WHATIF_THREAD_H
 
 #include <io/loop.h>
 #include <numafit/engine.h>

@@ -1,4 +1,4 @@
-#include "whatif_thread.h"
+#include <ui/whatif_thread.h>
 
 #include <io/inbox.h>
 #include <numafit/mem.h>

@@ -1,12 +1,7 @@
-/* The status page of this node: the files of ui/, and what they ask for. Nothing can be changed by
- * it. */
-#include "status_page.h"
-#include "daemon.h"
-#include "status.h"
-#include "whatif_thread.h"
+/* The page's files, and what they ask for. */
+#include <ui/server.h>
 
 #include <io/http_server.h>
-#include <io/log.h>
 #include <numafit/host_kind.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
@@ -15,7 +10,7 @@
 #include <ui/document.h>
 #include <ui/guard.h>
 #include <ui/machine.h>
-#include <ui/recent.h>
+#include <ui/whatif_thread.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,11 +20,11 @@ enum { UI_TRY_AGAIN_S = 10 };
 /* RFC 9110, 15; RFC 6585, 4 */
 enum { UI_OK = 200, UI_BAD = 400, UI_NOT_FOUND = 404, UI_TOO_MANY = 429, UI_UNAVAILABLE = 503 };
 
-struct status_page {
-	struct daemon *d;
+struct ui_server {
+	struct ui_server_options o;
+	struct ui_server_handler handler;
 	struct http_server *http;
 	struct loop_timer *again;
-	struct recent *recent;
 	struct whatif_thread *whatif;
 	struct http_exchange
 		*asking;   /* what the thread answers; NULL: nothing, or its client is gone */
@@ -61,24 +56,24 @@ static void send_error(struct http_exchange *x, int status, const struct err *e)
 }
 
 static void show_ui_status(
-	struct status_page *p, struct http_exchange *x, const struct http_request *r)
+	struct ui_server *p, struct http_exchange *x, const struct http_request *r)
 {
 	(void)r;
-	send_and_free(x, status_document(p->d));
+	send_and_free(x, p->handler.status(p->handler.ctx));
 }
 
 static void show_ui_machine(
-	struct status_page *p, struct http_exchange *x, const struct http_request *r)
+	struct ui_server *p, struct http_exchange *x, const struct http_request *r)
 {
 	(void)r;
-	send_and_free(x, ui_machine_json(&p->d->topo));
+	send_and_free(x, ui_machine_json(p->o.topo));
 }
 
 static void show_ui_decisions(
-	struct status_page *p, struct http_exchange *x, const struct http_request *r)
+	struct ui_server *p, struct http_exchange *x, const struct http_request *r)
 {
 	(void)r;
-	send_and_free(x, recent_json(p->recent, &p->d->topo.ids));
+	send_and_free(x, recent_json(p->o.recent, &p->o.topo->ids));
 }
 
 static void send_whatif_error(struct http_exchange *x, const struct err *e)
@@ -91,14 +86,14 @@ static void send_whatif_error(struct http_exchange *x, const struct err *e)
 }
 
 static void show_ui_whatif(
-	struct status_page *p, struct http_exchange *x, const struct http_request *r)
+	struct ui_server *p, struct http_exchange *x, const struct http_request *r)
 {
 	struct ui_question q;
 	struct err e = {0};
 
 	if (ui_question_read(r->query, &q, &e))
 		send_error(x, UI_BAD, &e);
-	else if (whatif_thread_ask(p->whatif, p->d->engine, &p->d->settings, &q, &e))
+	else if (whatif_thread_ask(p->whatif, *p->o.engine, p->o.settings, &q, &e))
 		send_whatif_error(x, &e);
 	else
 		p->asking = x;
@@ -106,7 +101,7 @@ static void show_ui_whatif(
 
 static void on_whatif_answered(void *ctx, char *answer, const struct err *e)
 {
-	struct status_page *p = ctx;
+	struct ui_server *p = ctx;
 	struct http_exchange *x = steal(p->asking);
 
 	if (x && answer)
@@ -119,7 +114,7 @@ static void on_whatif_answered(void *ctx, char *answer, const struct err *e)
 /* Nothing but a question waits for its answer. */
 static void on_asker_gone(void *ctx, struct http_exchange *x)
 {
-	struct status_page *p = ctx;
+	struct ui_server *p = ctx;
 
 	(void)x;
 	p->asking = NULL;
@@ -127,7 +122,7 @@ static void on_asker_gone(void *ctx, struct http_exchange *x)
 
 static const struct ui_document_path {
 	const char *path;
-	void (*show)(struct status_page *p, struct http_exchange *x, const struct http_request *r);
+	void (*show)(struct ui_server *p, struct http_exchange *x, const struct http_request *r);
 } ui_paths[] = {
 	{"/api/status", show_ui_status},
 	{"/api/machine", show_ui_machine},
@@ -142,9 +137,9 @@ static void send_page_text(struct http_exchange *x, int status, const char *text
 
 static void on_page_request(void *ctx, struct http_exchange *x, const struct http_request *r)
 {
-	struct status_page *p = ctx;
+	struct ui_server *p = ctx;
 	const struct ui_visit visit = {
-		r->method, r->path, r->host, r->site, p->d->settings.ui_insecure};
+		r->method, r->path, r->host, r->site, p->o.settings->ui_insecure};
 	struct ui_asset file;
 	const char *why;
 	int refused = ui_guard(&visit, &why);
@@ -165,84 +160,62 @@ static void on_page_request(void *ctx, struct http_exchange *x, const struct htt
 	send_page_text(x, UI_NOT_FOUND, "no such page\n");
 }
 
-/* What it shows */
-
-void status_page_note(const struct daemon *d, const struct request *req, const struct decision *dec,
-	const char *cause, const char *why)
-{
-	const struct recent_note n = {loop_wall_ms(), cause, why};
-
-	if (d->status_page)
-		recent_add(d->status_page->recent, &n, req, dec);
-}
-
-void status_page_note_pod(
-	const struct daemon *d, const struct pod *pod, const struct decision *dec, const char *why)
-{
-	const struct request req = {.pod = *pod, .ask = pod_ask(pod)};
-
-	status_page_note(d, &req, dec, "run-pod", why);
-}
-
 /* Serving */
 
-static void note_page_failure(struct status_page *p, const struct err *e)
+static void note_page_failure(struct ui_server *p, const struct err *e)
 {
-	char buf[2 * sizeof e->text];
+	char text[sizeof e->text + 128];
 
-	if (!text_equal(p->logged.text, e->text))
-		log_line(LOG_ERROR, "status-page-not-served",
-			"error=%s action=\"set ui.address to one that is free, or to nothing; it is "
-			"tried again every %d s\"",
-			log_text(buf, sizeof buf, e->text), UI_TRY_AGAIN_S);
+	if (text_equal(p->logged.text, e->text))
+		return;
 	p->logged = *e;
+	(void)snprintf(text, sizeof text,
+		"%s; set ui.address to one that is free, or to nothing; it is tried again every %d s",
+		e->text, UI_TRY_AGAIN_S);
+	p->handler.on_event(p->handler.ctx, true, "status-page-not-served", text);
 }
 
 static void serve_page(void *ctx)
 {
-	struct status_page *p = ctx;
-	char buf[ADDRESS_MAX];
+	struct ui_server *p = ctx;
+	char buf[ADDRESS_MAX], text[ADDRESS_MAX + 32];
 	const struct http_server_options o = {
-		.address = host_as_address(p->d->settings.ui_address, buf, sizeof buf),
+		.address = host_as_address(p->o.settings->ui_address, buf, sizeof buf),
 		.no_body = true,
 		.ctx = p,
 		.handle = on_page_request,
 		.gone = on_asker_gone};
 	struct err e = {0};
 
-	p->http = http_server_new(p->d->loop, &o, &e);
+	p->http = http_server_new(p->o.loop, &o, &e);
 	if (!p->http) {
 		note_page_failure(p, &e);
 		loop_timer_set(p->again, UI_TRY_AGAIN_S * MS_PER_S);
 		return;
 	}
-	log_line(LOG_INFO, "status-page-served", "address=%s port=%u", o.address,
-		http_server_port(p->http));
+	(void)snprintf(text, sizeof text, "at %s, port %u", o.address, http_server_port(p->http));
+	p->handler.on_event(p->handler.ctx, false, "status-page-served", text);
 }
 
-void status_page_start(struct daemon *d)
+struct ui_server *ui_server_new(
+	const struct ui_server_options *o, const struct ui_server_handler *handler)
 {
-	if (!*d->settings.ui_address)
-		return;
-	struct status_page *p = xcalloc(1, sizeof *p);
-	p->d = d;
-	p->recent = recent_new();
-	p->whatif = whatif_thread_new(d->loop, on_whatif_answered, p);
-	p->again = loop_timer_new(d->loop, serve_page, p);
-	d->status_page = p;
+	struct ui_server *p = xcalloc(1, sizeof *p);
+
+	p->o = *o;
+	p->handler = *handler;
+	p->whatif = whatif_thread_new(o->loop, on_whatif_answered, p);
+	p->again = loop_timer_new(o->loop, serve_page, p);
 	serve_page(p);
+	return p;
 }
 
-void status_page_stop(struct daemon *d)
+void ui_server_free(struct ui_server *p)
 {
-	struct status_page *p = d->status_page;
-
 	if (!p)
 		return;
 	http_server_free(p->http);
 	whatif_thread_free(p->whatif);
 	loop_timer_close(p->again);
-	recent_free(p->recent);
 	free(p);
-	d->status_page = NULL;
 }
