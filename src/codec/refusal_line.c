@@ -150,10 +150,19 @@ char *refusal_members_recorded(const struct decision *refused)
 	return members_of(x, NULL);
 }
 
-void refusal_line_print(FILE *to, const char *line, const char *members)
+char *refusal_line_join(const char *line, const char *members)
 {
-	size_t len = strlen(line);
+	const size_t len = strlen(line), cap = len + strlen(members) + 1;
+	char *both = xcalloc(cap, 1);
 
 	assert(len && line[len - 1] == '}');
-	(void)fprintf(to, "%.*s,%s\n", (int)(len - 1), line, members + 1);
+	(void)snprintf(both, cap, "%.*s,%s", (int)(len - 1), line, members + 1);
+	return both;
+}
+
+void refusal_line_print(FILE *to, const char *line, const char *members)
+{
+	auto_free char *both = refusal_line_join(line, members);
+
+	(void)fprintf(to, "%s\n", both);
 }

@@ -15,6 +15,8 @@ char *refusal_members(const struct admit_question *q, const struct decision *ref
 /* The same where the refusal cannot be decided again: without class and help, and the recorded
  * message is why. */
 char *refusal_members_recorded(const struct decision *refused);
+/* The record's line with these members behind its own; the caller frees. */
+char *refusal_line_join(const char *line, const char *members);
 /* The record's line, an object, with these members behind its own. */
 void refusal_line_print(FILE *to, const char *line, const char *members);
 

@@ -110,7 +110,8 @@ static void stop_for_a_while(struct terminal *t)
 {
 	give_back(t);
 	(void)raise(SIGSTOP);
-	t->ended = take(t) != 0;
+	if (take(t))
+		t->ended = true;
 }
 
 static void read_signals(struct terminal *t)

@@ -2,7 +2,7 @@
 // The status page of one node: asks numafitd each 2 s, and draws what has changed. All that comes from
 // pods is put in as text (textContent), never as HTML.
 (() => {
-const EVERY_MS = 2000, MACHINE_EVERY = 15, MANY_NODES = 16, GOLDEN_ANGLE = 137.508, LEGEND_MAX = 8, SHADES = ["0%", "-9%", "11%"], RETRIES = 5, RETRY_MS = 300,
+const EVERY_MS = 2000, MACHINE_EVERY = 15, MANY_NODES = 16, GOLDEN_ANGLE = 137.508, LEGEND_MAX = 8, SHADES = ["0%", "-9%", "11%"], RETRIES = 5, RETRY_MS = 300, PATIENCE_MS = 5000, LONG_PATIENCE_MS = 30000,
 	TOO_MANY = 429;
 const $ = id => document.getElementById(id);
 const HINT = $("hint").textContent;
@@ -40,11 +40,11 @@ const cores = milli => milli % 1000 ? `${milli}m` : String(milli / 1000);
 const nameOf = c => `${c.namespace}/${c.pod}${c.container ? " " + c.container : ""}`;
 
 const seen = { status: null, machine: null, decisions: null };
-let hues = new Map(), turn = 0, sortBy = "namespace", descending = false;
+let hues = new Map(), nextHue = 0, turn = 0, sortBy = "namespace", descending = false;
 
 // A container keeps its colour as long as it is there; those that come one after the other differ clearly.
 function colour(mark, id) {
-	if (!hues.has(id)) hues.set(id, hues.size);
+	if (!hues.has(id)) hues.set(id, nextHue++);
 	mark.style.setProperty("--hue", (hues.get(id) * GOLDEN_ANGLE) % 360);
 	mark.style.setProperty("--shade", SHADES[hues.get(id) % SHADES.length]);
 }
@@ -245,7 +245,7 @@ function drawHead(st, machine) {
 }
 
 async function fetchText(path) {
-	const answer = await fetch(path, { cache: "no-store" });
+	const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
 	if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
 	return answer.text();
 }
@@ -261,25 +261,30 @@ function setState(up, text) {
 	if ($("state").textContent !== text) $("state").textContent = text;
 	$("state").className = up ? "up" : "down";
 }
+// The status that is drawn, as text without what changes each time; null: none is.
+let drawn = null;
 async function refresh() {
 	try {
-		const before = seen.status && { ...seen.status, uptime_ms: 0 };
 		const machine = turn++ % MACHINE_EVERY ? null : await changed("machine");
 		await changed("status");
 		const decisions = await changed("decisions");
-		const now = { ...seen.status, uptime_ms: 0 };
-		if (machine || JSON.stringify(before) !== JSON.stringify(now)) {
+		const now = JSON.stringify({ ...seen.status, uptime_ms: 0 });
+		if (machine || drawn !== now) {
+			drawn = null;
 			forgetHues(seen.status.containers);
 			drawHead(seen.status, seen.machine);
 			drawMachine(seen.status, seen.machine);
 			drawContainers(seen.status);
+			drawn = now;
 		}
 		if (decisions) drawDecisions(decisions);
 		setState(true, "up to date");
 		document.body.dataset.drawn = "yes";
 	} catch (error) {
 		setState(false, "numafitd does not answer; it is asked again each 2 s");
-		turn = 0;
+		turn = 0; // and all is drawn anew when it answers
+		drawn = null;
+		for (const name of Object.keys(texts)) delete texts[name];
 	}
 }
 let timer = null;
@@ -318,7 +323,7 @@ async function ask(event) {
 		let answer = null;
 		for (let i = 0; i < RETRIES && (!answer || answer.status === TOO_MANY); i++) {
 			if (answer) await new Promise(wake => setTimeout(wake, RETRY_MS));
-			answer = await fetch(`/api/whatif?${query}`, { cache: "no-store" });
+			answer = await fetch(`/api/whatif?${query}`, { cache: "no-store", signal: AbortSignal.timeout(LONG_PATIENCE_MS) });
 		}
 		drawAnswer(await answer.json());
 	} catch (error) {

@@ -20,14 +20,12 @@ struct recent_resource {
 
 struct recent_decision {
 	int64_t time_ms;
-	bool admitted, exclusive, preferred;
+	bool admitted, exclusive;
 	char cause[RECENT_CAUSE_MAX], ns[RECENT_NS_MAX], pod[RECENT_NAME_MAX],
 		container[RECENT_NAME_MAX];
-	uint64_t cpu_milli, memory;
-	enum decision_source source;
 	enum topology_policy policy;
 	struct cpuset cpus;
-	struct nodeset mems, nodes;
+	struct nodeset mems;
 	char reason[RECENT_REASON_MAX], message[DECISION_MESSAGE_MAX], why[RECENT_WHY_MAX];
 	unsigned nr_resources;
 	struct recent_resource resource[REASONS_RESOURCES];
@@ -55,16 +53,10 @@ static const struct field recent_rows[] = {
 	FIELD("namespace", CHARS, AT(ns), .max = RECENT_NS_MAX),
 	FIELD("pod", CHARS, AT(pod), .max = RECENT_NAME_MAX),
 	FIELD("container", CHARS, AT(container), .max = RECENT_NAME_MAX),
-	FIELD("cpu_milli", U64, AT(cpu_milli)),
-	FIELD("memory", U64, AT(memory)),
-	FIELD("source", NAME, AT(source), .words = decision_source_words,
-		.max = NR_DECISION_SOURCES),
 	FIELD("policy", NAME, AT(policy), .words = topology_policy_words, .max = NR_POLICIES),
 	FIELD("exclusive", BOOL, AT(exclusive)),
-	FIELD("preferred", BOOL, AT(preferred)),
 	FIELD("cpus", CPUS, AT(cpus)),
 	FIELD("mems", NODES, AT(mems)),
-	FIELD("nodes", NODES, AT(nodes)),
 	FIELD("reason", CHARS, AT(reason), .max = RECENT_REASON_MAX),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
 	FIELD("why", CHARS, AT(why), .max = RECENT_WHY_MAX),
@@ -118,15 +110,9 @@ void recent_add(struct recent *r, const struct recent_note *n, const struct requ
 	*to = (struct recent_decision){.time_ms = n->time_ms,
 		.admitted = d->admit,
 		.exclusive = d->exclusive,
-		.preferred = d->preferred,
-		.cpu_milli = req->ask.cpu_milli,
-		.source = d->source,
 		.policy = d->policy,
 		.cpus = d->cpus,
-		.mems = d->mems,
-		.nodes = d->has_affinity ? d->nodes : (struct nodeset){0}};
-	for (unsigned i = 0; i < req->ask.nr_memory; i++)
-		to->memory += req->ask.memory[i].bytes;
+		.mems = d->mems};
 	(void)text_copy(to->cause, sizeof to->cause, n->cause);
 	(void)text_copy(to->ns, sizeof to->ns, req->pod.ns);
 	(void)text_copy(to->pod, sizeof to->pod, req->pod.name);

@@ -115,6 +115,8 @@ int ui_question_read(const char *query, struct ui_question *out, struct err *e)
 	}
 	if (!rc && !q.cpu_milli && !q.memory && q.qos == QOS_GUARANTEED)
 		rc = err_set(e, EINVAL, "a Guaranteed pod asks for CPUs or memory");
+	if (!rc && (q.cpu_milli || q.memory) && q.qos == QOS_BEST_EFFORT)
+		rc = err_set(e, EINVAL, "a BestEffort pod asks for neither CPUs nor memory");
 	if (!rc)
 		*out = q;
 	return rc;
@@ -162,19 +164,15 @@ static char *answer_line(const struct admit_question *q, const struct answer *an
 {
 	auto_free char *line = xcalloc(UI_RECORD_MAX, 1), *members = NULL;
 	struct diagnosis why;
-	int len = journal_json_record(
-		&answer->record, &ledger_view(q->ledger)->topo->ids, line, UI_RECORD_MAX, e);
 
-	if (len < 0)
+	if (journal_json_record(&answer->record, &ledger_view(q->ledger)->topo->ids, line,
+		    UI_RECORD_MAX, e) < 0)
 		return NULL;
 	if (answer->decision.admit)
 		return steal(line);
 	diagnose_with_remedies(q, &answer->decision, REMEDIES_QUICKLY, &why);
 	members = refusal_members(q, &answer->decision, &why);
-	size_t cap = (size_t)len + strlen(members) + 2;
-	char *both = xcalloc(cap, 1);
-	(void)snprintf(both, cap, "%.*s,%s", len - 1, line, members + 1);
-	return both;
+	return refusal_line_join(line, members);
 }
 
 char *ui_whatif(const struct ui_node *node, const struct ui_question *q, struct err *e)

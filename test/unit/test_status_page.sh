@@ -20,6 +20,7 @@ start() { # SETTING...
 		set -- "$@" --set "$setting"
 		shift
 	done
+	rm -f "$dir/log" # of the one before
 	"$bin/numafitd" "$@" >"$dir/log" 2>&1 &
 	daemon=$!
 	await grep -q event=started "$dir/log"

@@ -1,6 +1,6 @@
 /* The status page's what-if: what may be asked, that the answers are those of any budget, and that
  * a question that takes too many steps is not answered. */
-#include <ui/whatif.h>
+#include <ui/whatif_thread.h>
 
 #include <host/discover.h>
 #include <numafit/answer.h>
@@ -34,6 +34,7 @@ static void a_query_says_what_is_asked_for_and_nothing_else_is_taken(void **stat
 		{"qos=BestEffort", 0, {0, 0, 1, QOS_BEST_EFFORT, false, 0}},
 		{"", -EINVAL, {0}},
 		{"qos=Guaranteed", -EINVAL, {0}},
+		{"cpus=1&qos=BestEffort", -EINVAL, {0}},
 		{"cpus=x", -EINVAL, {0}},
 		{"cpus=1&containers=0", -ERANGE, {0}},
 		{"cpus=1&containers=17", -ERANGE, {0}},
@@ -276,6 +277,89 @@ static void a_refusal_says_why_and_what_would_help(void **state)
 	free_node(n);
 }
 
+/* The thread */
+
+struct asker {
+	struct loop *loop;
+	struct whatif_thread *thread;
+	unsigned nr_answers, nr_errors;
+};
+
+static void on_answer(void *ctx, char *answer, const struct err *e)
+{
+	struct asker *a = ctx;
+
+	a->nr_answers += answer != NULL;
+	a->nr_errors += !answer && e->code;
+	free(answer);
+	loop_stop(a->loop);
+}
+
+static struct asker asker_new(void)
+{
+	return (struct asker){.loop = loop_new()};
+}
+
+static void asker_fini(struct asker *a)
+{
+	whatif_thread_free(a->thread);
+	loop_free(a->loop);
+}
+
+static void the_thread_answers_one_question_at_a_time(void **state)
+{
+	const struct ui_question q = {.cpu_milli = 4000, .containers = 1, .qos = QOS_GUARANTEED};
+	struct topo *t = machine_named("kep3545-8");
+	struct random r = {1};
+	struct node *n = busy_node(t, &r, 4);
+	struct asker a = asker_new();
+	struct err e;
+
+	(void)state;
+	a.thread = whatif_thread_new(a.loop, on_answer, &a);
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_int_equal(whatif_thread_ask(a.thread, n->g, &n->s, &q, &e), 0);
+		assert_int_equal(whatif_thread_ask(a.thread, n->g, &n->s, &q, &e), -EAGAIN);
+		loop_run(a.loop);
+		assert_int_equal(a.nr_answers, i);
+	}
+	/* what is being answered when it ends is for nobody */
+	assert_int_equal(whatif_thread_ask(a.thread, n->g, &n->s, &q, &e), 0);
+	asker_fini(&a);
+	assert_int_equal(a.nr_answers + a.nr_errors, 2);
+	free_node(n);
+}
+
+static void what_is_too_large_to_be_copied_is_not_asked_about(void **state)
+{
+	const struct ui_question q = {.cpu_milli = 1000, .containers = 1, .qos = QOS_GUARANTEED};
+	struct topo *t = machine_named("kep3545-8");
+	struct random r = {1};
+	struct node *n = busy_node(t, &r, 0);
+	struct asker a = asker_new();
+	struct update_list ups = {0};
+	struct err e;
+
+	(void)state;
+	a.thread = whatif_thread_new(a.loop, on_answer, &a);
+	for (unsigned i = 0; i <= WHATIF_ENTRIES_MAX; i++) {
+		char id[ID_MAX];
+		struct decision d;
+
+		(void)snprintf(id, sizeof id, "c%u", i);
+		struct request req = ask(id, QOS_BEST_EFFORT, 0, 0);
+		engine_create(n->g, i + 1, &req, &d, &ups);
+	}
+	assert_int_equal(whatif_thread_ask(a.thread, n->g, &n->s, &q, &e), -E2BIG);
+	engine_forget(n->g, 0, "remove", "c0");
+	assert_int_equal(whatif_thread_ask(a.thread, n->g, &n->s, &q, &e), 0);
+	loop_run(a.loop);
+	assert_int_equal(a.nr_answers, 1);
+	asker_fini(&a);
+	vec_fini(&ups);
+	free_node(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +367,8 @@ int main(void)
 		cmocka_unit_test(an_answer_is_the_one_that_any_budget_gives),
 		cmocka_unit_test(a_question_that_takes_too_many_steps_says_so),
 		cmocka_unit_test(a_refusal_says_why_and_what_would_help),
+		cmocka_unit_test(the_thread_answers_one_question_at_a_time),
+		cmocka_unit_test(what_is_too_large_to_be_copied_is_not_asked_about),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
