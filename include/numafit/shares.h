@@ -92,6 +92,8 @@ bool share_is_offered(
  * together, if nothing else is there. */
 bool shares_fit_alone(
 	const struct ledger *l, const struct settings *s, const struct resource_claim *c);
+/* The same of the shares that are not held, and what is free now. */
+bool shares_fit_now(const struct ledger *l, const struct resource_claim *c);
 /* Why the claim, which the decision refuses, has no room here: what it asks for of its NUMA nodes,
  * and what they have. Into buf; returns buf. */
 const char *shares_no_room(const struct ledger *l, const struct settings *s,

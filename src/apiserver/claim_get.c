@@ -29,7 +29,7 @@ static enum claim_got claim_get_take(const struct claim_get *g, const struct api
 	int rc = claim_json_read(from->body, a, &out->claim, e);
 
 	if (rc == -EAGAIN)
-		return CLAIM_NOT_NOW;
+		return CLAIM_NOT_ALLOCATED;
 	if (rc)
 		return CLAIM_REFUSED;
 	if (!text_equal(out->claim.uid, g->uid)) {

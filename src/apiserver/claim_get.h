@@ -9,9 +9,10 @@ struct claim_get;
 
 enum claim_got {
 	CLAIM_GOT,
-	CLAIM_GONE,    /* there is none of that name, or its uid is another */
-	CLAIM_NOT_NOW, /* it may pass: no connection, a busy server, not allocated yet; ask again */
-	CLAIM_REFUSED, /* no right to read it, or it cannot be read (claim_json_read()) */
+	CLAIM_GONE,          /* there is none of that name, or its uid is another */
+	CLAIM_NOT_ALLOCATED, /* not yet, or no more */
+	CLAIM_NOT_NOW,       /* it may pass: no connection, a busy server; ask again */
+	CLAIM_REFUSED,       /* no right to read it, or it cannot be read (claim_json_read()) */
 	NR_CLAIM_GOT
 };
 

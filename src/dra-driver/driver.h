@@ -38,6 +38,9 @@ struct dra_handler {
 	int (*held)(void *ctx, struct err *e);
 	/* mandatory: what a claim held is free again. */
 	void (*given_back)(void *ctx);
+	/* mandatory: whether the runtime has reported what runs. Until then a container that runs
+	 * may not be known, and claims are not looked for that have gone. */
+	bool (*knows_what_runs)(void *ctx);
 	/* mandatory, for the log: of the registration and of the slice (dra_registration.h,
 	 * slice_publisher.h). */
 	void (*on_event)(void *ctx, bool bad, const char *event, const char *text);

@@ -224,6 +224,17 @@ static void log_prepared(const struct dra_task *t, const struct resource_claim *
 		(unsigned long long)(loop_monotonic_ms() - t->since_ms));
 }
 
+/* Its files go first: a claim that has some and is not held was lost with the journal
+ * (DRA_RESTORE), whenever the daemon is killed. */
+static int let_go(struct dra *v, const char *uid, struct err *e)
+{
+	int rc = engine_may_unprepare(dra_engine(v), uid, e);
+
+	if (!rc)
+		rc = cdi_remove(&v->cdi, uid, e);
+	return rc ? rc : engine_unprepare(dra_engine(v), loop_wall_ms(), uid, e);
+}
+
 /* It is held. What others still run on must be taken from them before its containers come. */
 static void claim_held(struct dra_task *t, const struct resource_claim *c)
 {
@@ -234,7 +245,8 @@ static void claim_held(struct dra_task *t, const struct resource_claim *c)
 	if (!rc)
 		rc = write_cdi(v, c, &e);
 	if (rc == -EINVAL) { /* names that Kubernetes does not allow: they stay so */
-		(void)engine_unprepare(dra_engine(v), loop_wall_ms(), c->uid, NULL);
+		(void)let_go(v, c->uid, NULL);
+		v->handler.given_back(v->handler.ctx);
 		task_fail(t, e.text);
 		return;
 	}
@@ -270,19 +282,8 @@ static bool is_ours(const struct dra *v, const struct resource_claim *c)
 	return true;
 }
 
-/* Its files go first: a claim that has some and is not held was lost with the journal
- * (DRA_RESTORE), whenever the daemon is killed. */
-static int let_go(struct dra *v, const char *uid, struct err *e)
-{
-	int rc = engine_may_unprepare(dra_engine(v), uid, e);
-
-	if (!rc)
-		rc = cdi_remove(&v->cdi, uid, e);
-	return rc ? rc : engine_unprepare(dra_engine(v), loop_wall_ms(), uid, e);
-}
-
-/* A claim that is there no more, or not on this node, while it is held: its Unprepare was missed,
- * or never came. */
+/* A claim that is there no more, not allocated, or not on this node, while it is held: its
+ * Unprepare was missed, or never came. */
 static void claim_gone(struct dra_task *t, const char *text)
 {
 	struct dra *v = t->of;
@@ -341,6 +342,12 @@ static void on_claim(void *ctx, const struct claim_answer *a)
 		break;
 	case CLAIM_GONE:
 		claim_gone(t, a->text);
+		break;
+	case CLAIM_NOT_ALLOCATED: /* a scheduler may do so; what was held is for nobody */
+		if (t->doing == DRA_PREPARE)
+			task_wait(t, AGAIN_MS, a->text);
+		else
+			claim_gone(t, a->text);
 		break;
 	case CLAIM_NOT_NOW:
 		task_wait(t, a->after_ms > AGAIN_MS ? a->after_ms : AGAIN_MS, a->text);
@@ -496,7 +503,7 @@ void dra_refresh_next(struct dra *v)
 	const uint64_t now = loop_monotonic_ms();
 	const struct holding *h;
 
-	if (!v->api || now < v->round_ms)
+	if (!v->api || now < v->round_ms || !v->handler.knows_what_runs(v->handler.ctx))
 		return;
 	h = next_claim(v);
 	(void)text_copy(v->refreshed, sizeof v->refreshed, h ? h->request.pod.uid : "");

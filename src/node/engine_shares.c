@@ -122,8 +122,8 @@ static int prepare_share(struct engine *g, struct preparing *p, size_t place, bo
 	return hold ? hold_share(g, p->now_ms, &req, d, e) : 0;
 }
 
-/* All of them, or none that was not held before. Of several each is looked at first: what cannot be
- * had changes nothing, and wakes nobody. */
+/* All of them, or none that was not held before. Of several each is looked at first, and those of a
+ * NUMA node together in numbers: what cannot be had changes nothing, and wakes nobody. */
 static int prepare_all(struct engine *g, struct preparing *p, struct decision *d, struct err *e)
 {
 	bool is_new[CLAIM_SHARES_MAX] = {false};
@@ -134,11 +134,13 @@ static int prepare_all(struct engine *g, struct preparing *p, struct decision *d
 		if (p->c->nr > 1)
 			rc = prepare_share(g, p, i, false, d, e);
 	}
+	if (!rc && p->c->nr > 1 && !shares_fit_now(g->ledger, p->c))
+		rc = decision_refuse(d, REFUSED_FOR_CLAIM, "UnexpectedAdmissionError",
+			"a NUMA node has not enough for all that the claim is to have of it");
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < p->c->nr && !rc; i++) {
+	for (size_t i = 0; i < p->c->nr && !rc; i++)
 		rc = prepare_share(g, p, i, true, d, e);
-	}
 	for (size_t i = 0; rc && i < p->c->nr; i++) {
 		const struct holding *h = is_new[i] ? shares_find(g->ledger, p->c->uid, i) : NULL;
 
@@ -256,12 +258,13 @@ int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, st
 	return 0;
 }
 
+/* One that is being created is a user, too. */
 static const struct holding *unused_share(const struct engine *g)
 {
 	for (size_t i = 0; ledger_view(g->ledger)->nr_shares && i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (holding_is_share(h) && !shares_user(g->ledger, h->request.pod.uid))
+		if (holding_is_share(h) && !shares_count_users(g->ledger, h->request.container_id))
 			return h;
 	}
 	return NULL;

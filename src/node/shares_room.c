@@ -109,6 +109,18 @@ bool shares_fit_alone(
 	return true;
 }
 
+bool shares_fit_now(const struct ledger *l, const struct resource_claim *c)
+{
+	nodeset_each (n, ledger_view(l)->topo->nodes) {
+		const struct room wanted = wanted_on(l, c, n, SHARES_NOT_HELD),
+				  left = free_on(l, n);
+
+		if (!is_enough(&left, &wanted))
+			return false;
+	}
+	return true;
+}
+
 const char *shares_no_room(const struct ledger *l, const struct settings *s,
 	const struct resource_claim *c, const struct decision *d, char *buf, size_t cap)
 {

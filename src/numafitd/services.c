@@ -238,6 +238,13 @@ static void on_claim_given_back(void *ctx)
 	updater_note_change(d);
 }
 
+static bool knows_what_runs(void *ctx)
+{
+	const struct daemon *d = ctx;
+
+	return d->measured.counters.connects;
+}
+
 static void serve_claims(struct services *v)
 {
 	struct daemon *d = v->d;
@@ -248,7 +255,8 @@ static void serve_claims(struct services *v)
 				 .topo = &d->topo,
 				 .settings = &d->settings,
 				 .node_name = d->node_name},
-		&(struct dra_handler){d, on_claim_held, on_claim_given_back, log_event});
+		&(struct dra_handler){
+			d, on_claim_held, on_claim_given_back, knows_what_runs, log_event});
 }
 
 int services_start(struct daemon *d, struct err *e)

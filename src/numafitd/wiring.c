@@ -269,12 +269,20 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 	vec_fini(&ups);
 }
 
+/* A container has ended. The kubelet cannot unprepare its claim where the driver is off. */
+static void end_claims_without_driver(struct daemon *d)
+{
+	if (!d->settings.claims)
+		engine_end_unused_claims(d->engine, loop_wall_ms());
+}
+
 static void on_stop(void *ctx, const struct request *req, struct nri_reply *reply)
 {
 	struct daemon *d = ctx;
 	struct update_list ups = {0};
 
 	engine_release(d->engine, loop_wall_ms(), "stop", req->container_id, &ups);
+	end_claims_without_driver(d);
 	over_release_pod(d, &req->pod);
 	add_updates(d, &ups, reply);
 	vec_fini(&ups);
@@ -286,6 +294,7 @@ static void on_remove(void *ctx, const struct request *req)
 	struct daemon *d = ctx;
 
 	engine_forget(d->engine, loop_wall_ms(), "remove", req->container_id);
+	end_claims_without_driver(d);
 	over_release_pod(d, &req->pod);
 	updater_note_change(d);
 }
@@ -397,6 +406,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	const struct inventory running = {
 		known, placed, what->nr, there.id, there.nr, there.pod_uid};
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
+	end_claims_without_driver(d);
 	add_updates(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
 		"pods=%zu containers=%zu held=%zu updates=%zu read=%zu read_later=%zu took_us=%llu",
@@ -413,10 +423,6 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 /* All that an event has changed for others is in force before it is answered. */
 static void after_event(void *ctx, enum nri_event event)
 {
-	const struct daemon *d = ctx;
-
-	if (!d->settings.claims)
-		engine_end_unused_claims(d->engine, loop_wall_ms());
 	pool_follow_event(ctx);
 	measure_ended(ctx, event);
 }

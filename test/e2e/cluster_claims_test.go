@@ -65,6 +65,7 @@ func TestClusterDRADriver(t *testing.T) {
 			step.do(c)
 			c.drain()
 			c.isAtRest()
+			c.endLostAll()
 		}) {
 			break
 		}

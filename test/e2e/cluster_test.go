@@ -286,10 +286,6 @@ func (c *cluster) end() {
 		c.kubectl("delete", "-k", c.overlay())
 	}
 	c.deleteOwn()
-	if c.killedKubelet {
-		c.endForgottenShims() // of what is known of containerd anyway
-		c.endLostShims()
-	}
 	c.node.end()
 	for name := range c.processes {
 		c.kill(name)

@@ -182,6 +182,16 @@ func (c *cluster) endLost() {
 	c.hasLost("containers", lost)
 }
 
+// endLostAll is for the end of a step that has killed a kubelet; what is lost after it is a failure again.
+func (c *cluster) endLostAll() {
+	c.Helper()
+	if c.killedKubelet {
+		c.endForgottenShims() // of what is known of containerd anyway
+		c.endLostShims()
+	}
+	c.killedKubelet = false
+}
+
 // endLostShims ends those of sandboxes that containerd does not list, once they have had time to end
 // by themselves.
 func (c *cluster) endLostShims() {

@@ -11,8 +11,10 @@ enum { SHARES = 3, API_OK = 200 };
 
 /* A claim as the API server has it. */
 struct api_claim {
-	const char *uid, *name;     /* uid NULL: there is none */
-	const char *pod;            /* the uid of the pod that it is reserved for */
+	const char *uid, *name; /* uid NULL: there is none */
+	const char *
+		pod; /* the uid of the pod that it is reserved for; NULL: "p0"; "": there is none */
+	bool not_allocated;
 	const char *pool;           /* NULL: ours */
 	const char *request;        /* NULL: "cpus" */
 	const char *device[SHARES]; /* NULL: no more */
@@ -48,9 +50,16 @@ static inline void api_claim_answer(struct fake_ask *q, const struct api_claim *
 			? ",\"annotations\":{\"resource.kubernetes.io/pod-claim-name\":\"numa\"}"
 			: "");
 	api_claim_add_results(&t, c, pool);
-	text_add(&t,
-		"]}},\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"%s\"}]}}",
-		c->pod ? c->pod : "p0");
+	if (c->not_allocated)
+		*strstr(body, ",\"status\"") = '\0';
+	if (c->not_allocated)
+		(void)strcat(body, "}");
+	else if (c->pod && !*c->pod)
+		text_add(&t, "]}}}}");
+	else
+		text_add(&t,
+			"]}},\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"%s\"}]}}",
+			c->pod ? c->pod : "p0");
 	assert_false(t.cut);
 	fake_api_answer(q, API_OK, NULL, body);
 }
@@ -59,8 +68,9 @@ static inline void api_status_answer(struct fake_ask *q, int code, const char *m
 {
 	char body[256];
 
-	(void)snprintf(body, sizeof body, "{\"kind\":\"Status\",\"code\":%d,\"reason\":\"%s\",\"message\":\"%s\"}",
-		code, code == 404 ? "NotFound" : "Unavailable", message);
+	(void)snprintf(body, sizeof body,
+		"{\"kind\":\"Status\",\"code\":%d,\"reason\":\"%s\",\"message\":\"%s\"}", code,
+		code == 404 ? "NotFound" : "Unavailable", message);
 	fake_api_answer(q, code, NULL, body);
 }
 
@@ -81,7 +91,8 @@ static inline void api_pod_answer(struct fake_ask *q, const char *pod)
 	if (strstr(q->path, "watch="))
 		return;
 	(void)snprintf(body, sizeof body,
-		"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[%s]}", pod);
+		"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[%s]}",
+		pod);
 	fake_api_answer(q, API_OK, NULL, body);
 }
 

@@ -138,7 +138,7 @@ static void what_came_of_it_is_said(void **state)
 		{{PATH, .body = CLAIM("u-2", ALLOCATED)}, CLAIM_GONE,
 			"resourceclaim default/c1-numa: its uid is u-2, not u-1: it was deleted and "
 			"made anew"},
-		{{PATH, .body = CLAIM("u-1", "")}, CLAIM_NOT_NOW,
+		{{PATH, .body = CLAIM("u-1", "")}, CLAIM_NOT_ALLOCATED,
 			"resourceclaim default/c1-numa: status: allocation: it is not allocated yet"},
 		{{PATH, .status = 403,
 			 .body = STATUS(403, "Forbidden", "User x cannot get resourceclaims")},

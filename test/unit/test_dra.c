@@ -760,6 +760,7 @@ static void a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room(void
 	r->status = 503;
 	restart_daemon_without_journal(r);
 	UNTIL(r, r->d.dra->tasks.nr && *r->d.dra->tasks.at[0]->why);
+	assert_true(is_there(r, cdi_file("u1")));
 	(void)create(r, 0, "p0", 0, "numafit.io/claim=u1-0");
 	assert_non_null(strstr(r->refusal, "is not prepared on this node"));
 	struct box *b = create_plain(r, 1, "plain", 8); /* all of the claim's NUMA node */
@@ -771,19 +772,27 @@ static void a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room(void
 	rig_free(r);
 }
 
-static void a_claim_of_a_lost_journal_that_is_gone_is_not_held(void **state)
+static void a_claim_of_a_lost_journal_that_is_for_nobody_is_not_held(void **state)
 {
-	struct rig *r = begin();
-	const struct api_claim *c = put_claim(r, 0, four_on_4);
+	static const struct api_claim now[] = {
+		{"u3", "c1", .device = {"numa4"}, .cpus = {4}},            /* made anew */
+		{"u1", "c1", .pod = "", .device = {"numa4"}, .cpus = {4}}, /* for no pod */
+		{"u1", "c1", .not_allocated = true},
+	};
 
 	(void)state;
-	assert_prepared(r, prepare(r, c), c);
-	r->claim[0].uid = "u3"; /* it was made anew */
-	restart_daemon_without_journal(r);
-	UNTIL(r, !is_there(r, cdi_file("u1")));
-	assert_false(is_there(r, metadata_of("u1")));
-	assert_held(r, 0);
-	rig_free(r);
+	for (unsigned i = 0; i < sizeof now / sizeof *now; i++) {
+		struct rig *r = begin();
+		const struct api_claim *c = put_claim(r, 0, four_on_4);
+
+		assert_prepared(r, prepare(r, c), c);
+		r->claim[0] = now[i];
+		restart_daemon_without_journal(r);
+		UNTIL(r, !is_there(r, cdi_file("u1")));
+		assert_false(is_there(r, metadata_of("u1")));
+		assert_held(r, 0);
+		rig_free(r);
+	}
 }
 
 static void an_unprepare_ends_what_would_hold_a_claim_of_a_lost_journal(void **state)
@@ -945,7 +954,7 @@ int main(void)
 		cmocka_unit_test(files_of_claims_that_are_not_held_are_swept_at_the_start),
 		cmocka_unit_test(a_lost_journal_loses_no_claim),
 		cmocka_unit_test(a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room),
-		cmocka_unit_test(a_claim_of_a_lost_journal_that_is_gone_is_not_held),
+		cmocka_unit_test(a_claim_of_a_lost_journal_that_is_for_nobody_is_not_held),
 		cmocka_unit_test(an_unprepare_ends_what_would_hold_a_claim_of_a_lost_journal),
 		cmocka_unit_test(the_numa_node_with_least_left_comes_first),
 		cmocka_unit_test(or_the_one_with_most_left),

@@ -200,6 +200,14 @@ static void what_does_not_fit_holds_nothing_not_even_half(void **state)
 	c.share[1].cpus = 1;
 	c.share[1].memory[0].bytes = GIB(56); /* of 64, 8 are huge pages, 1 is held */
 	assert_int_equal(prepare(n, &c, &d), -1);
+	/* each alone fits, and both do not: nothing is recorded */
+	c.share[0].cpus = c.share[1].cpus = 5;
+	c.share[1].memory[0].bytes = GIB(1);
+	(void)snprintf(c.device[1], sizeof c.device[1], "numa1");
+	n->failing = true;
+	assert_int_equal(prepare(n, &c, &d), -1);
+	assert_false(d.admit);
+	n->failing = false;
 	(void)snprintf(c.device[1], sizeof c.device[1], "numa8");
 	assert_int_equal(prepare(n, &c, &d), -22); /* EINVAL: there is no such NUMA node */
 	assert_int_equal(cpuset_count(&view(n)->held), 7);
@@ -244,7 +252,9 @@ static void a_container_that_never_started_does_not_keep_a_claim(void **state)
 	req.shares = "u1/0";
 	engine_create(n->g, 0, &req, &d, &ups);
 	assert_true(d.admit);
-	assert_int_equal(unprepare(n, "u1"), 0);
+	engine_end_unused_claims(n->g, 0); /* it may be about to start */
+	assert_non_null(shares_any(engine_ledger(n->g), "u1"));
+	assert_int_equal(unprepare(n, "u1"), 0); /* the kubelet will not start it */
 	assert_null(ledger_find(engine_ledger(n->g), "c0"));
 	assert_folded(n);
 	vec_fini(&ups);
