@@ -366,6 +366,11 @@ static bool none_shares_its_clock(struct rig *r)
 	return status(r).clock_shared == 0;
 }
 
+static bool both_sides_are_fast(struct rig *r)
+{
+	return is_fast(r) && cpu_is(r, 4, "cpufreq/scaling_governor", "performance");
+}
+
 static void a_clock_that_others_share_is_left(void **state)
 {
 	struct rig *r = begin();
@@ -379,8 +384,7 @@ static void a_clock_that_others_share_is_left(void **state)
 	assert_true(cpu_is(r, 3, "cpufreq/scaling_governor", "schedutil"));
 	wait_until(r, one_shares_its_clock);
 	struct box *other = start_quiet(r, 1, 4, "frequency=fast");
-	wait_until(r, is_fast); /* now both sides want the same */
-	assert_true(cpu_is(r, 4, "cpufreq/scaling_governor", "performance"));
+	wait_until(r, both_sides_are_fast);
 	wait_until(r, none_shares_its_clock);
 	end(r, other);
 	wait_until(r, is_fast_but_for_the_clock);
