@@ -74,6 +74,12 @@ struct ask {
  * them. Returns their number. */
 unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS]);
 
+/* Add what a person asks for, such as "16Gi", of pages of that size (0: ordinary memory), to *nr
+ * asks for memory. 0; -EINVAL it is no quantity, or is asked for twice; -ERANGE; -E2BIG there are
+ * TOPO_KINDS. */
+int ask_read_memory(struct memory_ask memory[TOPO_KINDS], unsigned *nr, uint64_t page_bytes,
+	const char *quantity, struct err *e);
+
 /* Whether both ask for the same memory, as requests have it. */
 bool ask_same_memory(const struct ask *a, const struct ask *b);
 

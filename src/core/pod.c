@@ -1,5 +1,7 @@
+#include <errno.h>
 #include <numafit/number.h>
 #include <numafit/pod.h>
+#include <numafit/quantity.h>
 
 #include <numafit/text.h>
 #include <string.h>
@@ -64,6 +66,22 @@ unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
 		nr++;
 	}
 	return nr;
+}
+
+int ask_read_memory(struct memory_ask memory[TOPO_KINDS], unsigned *nr, uint64_t page_bytes,
+	const char *quantity, struct err *e)
+{
+	uint64_t bytes = 0;
+	int rc = quantity_parse_count(quantity, QUANTITY_WHOLE, &bytes, e);
+
+	for (unsigned i = 0; i < *nr && !rc; i++)
+		if (memory[i].page_bytes == page_bytes)
+			rc = err_set(e, EINVAL, "it is there twice");
+	if (!rc && *nr == TOPO_KINDS)
+		rc = err_set(e, E2BIG, "more than %d kinds of memory", TOPO_KINDS);
+	if (!rc)
+		memory[(*nr)++] = (struct memory_ask){page_bytes, bytes};
+	return rc;
 }
 
 bool ask_same_memory(const struct ask *a, const struct ask *b)

@@ -41,22 +41,6 @@ struct question {
 
 /* The question */
 
-static int add_memory_asked(
-	struct question *q, uint64_t page_bytes, const char *value, struct err *e)
-{
-	uint64_t bytes;
-	int rc = quantity_parse_count(value, QUANTITY_WHOLE, &bytes, e);
-
-	for (unsigned i = 0; i < q->nr_memory && !rc; i++)
-		if (q->memory[i].page_bytes == page_bytes)
-			rc = err_set(e, EINVAL, "it is there twice");
-	if (!rc && q->nr_memory == TOPO_KINDS)
-		rc = err_set(e, E2BIG, "more than %d kinds of memory", TOPO_KINDS);
-	if (!rc)
-		q->memory[q->nr_memory++] = (struct memory_ask){page_bytes, bytes};
-	return rc;
-}
-
 static int read_whatif_cpus(const struct option_row *o, void *member, char *value, struct err *e)
 {
 	(void)o;
@@ -65,19 +49,22 @@ static int read_whatif_cpus(const struct option_row *o, void *member, char *valu
 
 static int read_whatif_memory(const struct option_row *o, void *member, char *value, struct err *e)
 {
+	struct question *q = member;
+
 	(void)o;
-	return add_memory_asked(member, 0, value, e);
+	return ask_read_memory(q->memory, &q->nr_memory, 0, value, e);
 }
 
 /* "1Gi=2Gi" */
 static int read_whatif_pages(const struct option_row *o, void *member, char *value, struct err *e)
 {
+	struct question *q = member;
 	char *size = strchr(value, '=');
 
 	(void)o;
 	*size++ = '\0';
 	uint64_t page = page_bytes_from_name(value);
-	return page ? add_memory_asked(member, page, size, e)
+	return page ? ask_read_memory(q->memory, &q->nr_memory, page, size, e)
 		    : err_set(e, EINVAL, "that is no page size");
 }
 

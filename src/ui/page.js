@@ -275,6 +275,7 @@ async function refresh() {
 			drawHead(seen.status, seen.machine);
 			drawMachine(seen.status, seen.machine);
 			drawContainers(seen.status);
+			drawPageFields(seen.status);
 			drawn = now;
 		}
 		if (decisions) drawDecisions(decisions);
@@ -296,6 +297,13 @@ async function poll() {
 	timer = setTimeout(poll, EVERY_MS);
 }
 
+/* One field for each size of huge pages that the node has. */
+function drawPageFields(st) {
+	const sizes = new Set(st.nodes.flatMap(n => n.memory).filter(m => m.type !== "memory" && m.allocatable).map(m => m.type));
+	for (const type of sizes)
+		if (!$("question").elements[type])
+			$("containers-asked").before(el("label", null, `${type} `, el("input", { name: type, pattern: "[0-9.]+[A-Za-z]*", size: 8, autocomplete: "off" })));
+}
 function partsOf(record) {
 	return (record.parts || []).map(p => {
 		const d = p.decision, cpus = d.exclusive ? `CPUs ${d.cpus}` : "the shared pool";

@@ -7,6 +7,7 @@
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/quantity.h>
+#include <numafit/request.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,20 +16,32 @@ enum { UI_VALUE_MAX = 64, UI_NAME_MAX = 24, UI_RECORD_MAX = 256 << 10 };
 
 /* The question */
 
-static int read_ui_cpus(struct ui_question *q, const char *value, struct err *e)
+static int read_ui_cpus(struct ui_question *q, const char *rest, const char *value, struct err *e)
 {
+	(void)rest;
 	return quantity_parse_count(value, QUANTITY_MILLI, &q->cpu_milli, e);
 }
 
-static int read_ui_memory(struct ui_question *q, const char *value, struct err *e)
+static int read_ui_memory(struct ui_question *q, const char *rest, const char *value, struct err *e)
 {
-	return quantity_parse_count(value, QUANTITY_WHOLE, &q->memory, e);
+	(void)rest;
+	return ask_read_memory(q->memory, &q->nr_memory, 0, value, e);
 }
 
-static int read_ui_containers(struct ui_question *q, const char *value, struct err *e)
+static int read_ui_pages(struct ui_question *q, const char *rest, const char *value, struct err *e)
+{
+	uint64_t page_bytes = page_bytes_from_name(rest);
+
+	return page_bytes ? ask_read_memory(q->memory, &q->nr_memory, page_bytes, value, e)
+			  : err_set(e, EINVAL, "%s is no page size", rest);
+}
+
+static int read_ui_containers(
+	struct ui_question *q, const char *rest, const char *value, struct err *e)
 {
 	uint64_t nr = 0;
 
+	(void)rest;
 	if (text_u64(value, strlen(value), UI_CONTAINERS_MAX, &nr, NULL) || !nr)
 		return err_set(e, ERANGE,
 			"%s: a number of 1 to %d is expected; numafit whatif takes more", value,
@@ -48,8 +61,9 @@ static int read_ui_word(
 	return 0;
 }
 
-static int read_ui_qos(struct ui_question *q, const char *value, struct err *e)
+static int read_ui_qos(struct ui_question *q, const char *rest, const char *value, struct err *e)
 {
+	(void)rest;
 	unsigned word = q->qos;
 	int rc = read_ui_word(qos_words, NR_QOS, value, &word, e);
 
@@ -57,8 +71,9 @@ static int read_ui_qos(struct ui_question *q, const char *value, struct err *e)
 	return rc;
 }
 
-static int read_ui_policy(struct ui_question *q, const char *value, struct err *e)
+static int read_ui_policy(struct ui_question *q, const char *rest, const char *value, struct err *e)
 {
+	(void)rest;
 	unsigned word = 0;
 	int rc = read_ui_word(topology_policy_words, NR_POLICIES, value, &word, e);
 
@@ -68,38 +83,56 @@ static int read_ui_policy(struct ui_question *q, const char *value, struct err *
 }
 
 static const struct ui_parameter {
-	const char *name;
-	int (*read)(struct ui_question *q, const char *value, struct err *e);
+	const char *name; /* one that ends with '-' has a rest behind it */
+	int (*read)(struct ui_question *q, const char *rest, const char *value, struct err *e);
 } ui_parameters[] = {
 	{"cpus", read_ui_cpus},
 	{"memory", read_ui_memory},
+	{"hugepages-", read_ui_pages},
 	{"containers", read_ui_containers},
 	{"qos", read_ui_qos},
 	{"policy", read_ui_policy},
 };
 
-/* No value needs an escape: none has more than letters, digits, dots and dashes. */
+/* What is behind the parameter's own name; NULL: the name is another one's. */
+static const char *rest_of_ui_name(const struct ui_parameter *p, const char *name)
+{
+	const char *rest = text_behind(name, p->name);
+
+	return rest && (!*rest == (p->name[strlen(p->name) - 1] != '-')) ? rest : NULL;
+}
+
+/* No name and no value needs an escape: none has more than letters, digits, dots and dashes. */
 static int read_ui_pair(struct ui_question *q, const char *pair, size_t len, struct err *e)
 {
-	const char *equals = memchr(pair, '=', len);
-	size_t name = equals ? (size_t)(equals - pair) : len;
-	char value[UI_VALUE_MAX] = "";
+	char name[UI_VALUE_MAX] = "";
 
+	if (len >= sizeof name)
+		return err_set(e, EINVAL, "\"%.16s...\" is too long", pair);
+	memcpy(name, pair, len);
+	char *value = strchr(name, '=');
+
+	if (value)
+		*value++ = '\0';
 	for (size_t i = 0; i < sizeof ui_parameters / sizeof *ui_parameters; i++) {
 		const struct ui_parameter *p = &ui_parameters[i];
+		const char *rest = rest_of_ui_name(p, name);
 
-		if (strlen(p->name) != name || memcmp(p->name, pair, name) != 0)
+		if (!rest)
 			continue;
-		if (!equals || len == name + 1)
-			return 0;
-		if (len - name - 1 >= sizeof value)
-			return err_set(e, EINVAL, "%s: the value is too long", p->name);
-		memcpy(value, equals + 1, len - name - 1);
-		int rc = p->read(q, value, e);
-		return rc ? err_add(e, rc, "%s", p->name) : 0;
+		int rc = value && *value ? p->read(q, rest, value, e) : 0;
+		return rc ? err_add(e, rc, "%s", name) : 0;
 	}
-	return err_set(
-		e, EINVAL, "what may be asked for is cpus, memory, containers, qos and policy");
+	return err_set(e, EINVAL,
+		"what may be asked for is cpus, memory, hugepages-SIZE, containers, qos and policy");
+}
+
+static bool asks_for_memory(const struct ui_question *q)
+{
+	for (unsigned i = 0; i < q->nr_memory; i++)
+		if (q->memory[i].bytes)
+			return true;
+	return false;
 }
 
 int ui_question_read(const char *query, struct ui_question *out, struct err *e)
@@ -113,9 +146,11 @@ int ui_question_read(const char *query, struct ui_question *out, struct err *e)
 		rc = len ? read_ui_pair(&q, query, len, e) : 0;
 		query += len + (query[len] == '&');
 	}
-	if (!rc && !q.cpu_milli && !q.memory && q.qos == QOS_GUARANTEED)
+	const bool asks = q.cpu_milli || asks_for_memory(&q);
+
+	if (!rc && !asks && q.qos == QOS_GUARANTEED)
 		rc = err_set(e, EINVAL, "a Guaranteed pod asks for CPUs or memory");
-	if (!rc && (q.cpu_milli || q.memory) && q.qos == QOS_BEST_EFFORT)
+	if (!rc && asks && q.qos == QOS_BEST_EFFORT)
 		rc = err_set(e, EINVAL, "a BestEffort pod asks for neither CPUs nor memory");
 	if (!rc)
 		*out = q;
@@ -133,6 +168,10 @@ struct ui_pod {
 
 static void imagine_ui_pod(const struct ui_question *q, struct ui_pod *x)
 {
+	struct ask typed = {.nr_memory = q->nr_memory}, one = {.cpu_milli = q->cpu_milli};
+
+	memcpy(typed.memory, q->memory, sizeof typed.memory);
+	one.nr_memory = ask_memory(&typed, one.memory);
 	x->pod = (struct pod){.sandbox_id = "whatif",
 		.uid = "whatif",
 		.ns = "whatif",
@@ -142,10 +181,8 @@ static void imagine_ui_pod(const struct ui_question *q, struct ui_pod *x)
 		.container = x->container};
 	for (unsigned i = 0; i < q->containers; i++) {
 		(void)snprintf(x->name[i], sizeof x->name[i], "container-%u", i);
-		x->container[i] = (struct ask){.name = x->name[i],
-			.cpu_milli = q->cpu_milli,
-			.nr_memory = q->memory ? 1 : 0,
-			.memory = {{0, q->memory}}};
+		x->container[i] = one;
+		x->container[i].name = x->name[i];
 	}
 }
 

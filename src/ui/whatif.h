@@ -9,16 +9,19 @@
 enum { UI_CONTAINERS_MAX = 16 };
 
 struct ui_question {
-	uint64_t cpu_milli, memory; /* of each container; bytes */
-	unsigned containers;        /* 1 to UI_CONTAINERS_MAX, all alike */
+	uint64_t cpu_milli; /* of each container */
+	unsigned nr_memory; /* likewise: at most one ask of each size of pages */
+	struct memory_ask memory[TOPO_KINDS];
+	unsigned containers; /* 1 to UI_CONTAINERS_MAX, all alike */
 	enum qos qos;
 	bool has_policy; /* another topologyManagerPolicy than the one in force: */
 	enum topology_policy policy;
 };
 
-/* Read a URL's query, such as "cpus=8&memory=16Gi&containers=2&qos=Guaranteed&policy=restricted".
- * What is missing, or empty, is nothing asked for, 1 container, Guaranteed, and the policy in
- * force. 0; -EINVAL, -ERANGE with text. */
+/* Read a URL's query, such as
+ * "cpus=8&memory=16Gi&hugepages-1Gi=2Gi&containers=2&qos=Guaranteed&policy=restricted". What is
+ * missing, or empty, is nothing asked for, 1 container, Guaranteed, and the policy in force. 0;
+ * -EINVAL, -ERANGE with text. */
 int ui_question_read(const char *query, struct ui_question *out, struct err *e);
 
 /* Answer it on that node, of which nothing is changed: the document that `numafit whatif -o json`

@@ -18,6 +18,8 @@
 
 enum { QUESTIONS = 100, NS_PER_S = 1000 * 1000 * 1000, ID_MAX = 16 };
 
+#define GI(n) (UINT64_C(n) << 30)
+
 static void a_query_says_what_is_asked_for_and_nothing_else_is_taken(void **state)
 {
 	static const struct {
@@ -25,13 +27,15 @@ static void a_query_says_what_is_asked_for_and_nothing_else_is_taken(void **stat
 		int rc;
 		struct ui_question want;
 	} cases[] = {
-		{"cpus=8&memory=16Gi", 0, {8000, UINT64_C(16) << 30, 1, QOS_GUARANTEED, false, 0}},
-		{"cpus=500m&containers=3", 0, {500, 0, 3, QOS_GUARANTEED, false, 0}},
+		{"cpus=8&memory=16Gi", 0, {8000, 1, {{0, GI(16)}}, 1, QOS_GUARANTEED, false, 0}},
+		{"hugepages-1Gi=2Gi&memory=1Gi&hugepages-2Mi=", 0,
+			{0, 2, {{GI(1), GI(2)}, {0, GI(1)}}, 1, QOS_GUARANTEED, false, 0}},
+		{"cpus=500m&containers=3", 0, {500, 0, {{0}}, 3, QOS_GUARANTEED, false, 0}},
 		{"cpus=1&policy=restricted", 0,
-			{1000, 0, 1, QOS_GUARANTEED, true, POLICY_RESTRICTED}},
-		{"cpus=1&policy=&qos=&memory=", 0, {1000, 0, 1, QOS_GUARANTEED, false, 0}},
-		{"&&cpus=1&", 0, {1000, 0, 1, QOS_GUARANTEED, false, 0}},
-		{"qos=BestEffort", 0, {0, 0, 1, QOS_BEST_EFFORT, false, 0}},
+			{1000, 0, {{0}}, 1, QOS_GUARANTEED, true, POLICY_RESTRICTED}},
+		{"cpus=1&policy=&qos=&memory=", 0, {1000, 0, {{0}}, 1, QOS_GUARANTEED, false, 0}},
+		{"&&cpus=1&", 0, {1000, 0, {{0}}, 1, QOS_GUARANTEED, false, 0}},
+		{"qos=BestEffort", 0, {0, 0, {{0}}, 1, QOS_BEST_EFFORT, false, 0}},
 		{"", -EINVAL, {0}},
 		{"qos=Guaranteed", -EINVAL, {0}},
 		{"cpus=1&qos=BestEffort", -EINVAL, {0}},
@@ -41,6 +45,12 @@ static void a_query_says_what_is_asked_for_and_nothing_else_is_taken(void **stat
 		{"cpus=1&qos=guaranteed", -EINVAL, {0}},
 		{"cpus=1&policy=strict", -EINVAL, {0}},
 		{"cpus=1&set=mode", -EINVAL, {0}},
+		{"cpus=1&memory=1Gi&memory=1Gi", -EINVAL, {0}},
+		{"cpus=1&hugepages-1Gi=1Gi&hugepages-1024Mi=1Gi", -EINVAL, {0}},
+		{"cpus=1&hugepages-=1Gi", -EINVAL, {0}},
+		{"cpus=1&hugepages-x=1Gi", -EINVAL, {0}},
+		{"cpus=1&cpuset=1", -EINVAL, {0}},
+		{"hugepages-2Mi=0", -EINVAL, {0}},
 		{"cpu=1", -EINVAL, {0}},
 		{"cpus=1&memory=1Gi%00", -EINVAL, {0}},
 		{"cpus=111111111111111111111111111111111111111111111111111111111111111111", -EINVAL,
@@ -55,7 +65,8 @@ static void a_query_says_what_is_asked_for_and_nothing_else_is_taken(void **stat
 
 		if (ui_question_read(cases[i].query, &q, &e) != cases[i].rc)
 			fail_msg("%s: %s", cases[i].query, e.text);
-		assert_true(q.cpu_milli == want->cpu_milli && q.memory == want->memory &&
+		assert_true(q.cpu_milli == want->cpu_milli && q.nr_memory == want->nr_memory &&
+			    memcmp(q.memory, want->memory, sizeof q.memory) == 0 &&
 			    q.containers == want->containers && q.qos == want->qos &&
 			    q.has_policy == want->has_policy && q.policy == want->policy);
 		assert_int_equal(!*e.text, !cases[i].rc);
@@ -117,7 +128,8 @@ static void free_node(struct node *n)
 static struct ui_question any_question(struct random *r)
 {
 	return (struct ui_question){.cpu_milli = 1000 * random_below(r, 40),
-		.memory = (uint64_t)(1 + random_below(r, 64)) << (26 + random_below(r, 6)),
+		.nr_memory = 1,
+		.memory = {{0, (uint64_t)(1 + random_below(r, 64)) << (26 + random_below(r, 6))}},
 		.containers = 1 + random_below(r, random_chance(r, 50) ? 2 : UI_CONTAINERS_MAX),
 		.qos = random_chance(r, 90) ? QOS_GUARANTEED : QOS_BURSTABLE,
 		.has_policy = random_chance(r, 50),
@@ -145,7 +157,7 @@ static bool fits(const struct node *n, const struct ui_question *q)
 		container[i] = (struct ask){.name = "w",
 			.cpu_milli = q->cpu_milli,
 			.nr_memory = 1,
-			.memory = {{0, q->memory}}};
+			.memory = {q->memory[0]}};
 	if (q->has_policy)
 		s.topology_policy = q->policy;
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
@@ -241,7 +253,7 @@ static struct topo *uneven_64(void)
 static void a_question_that_takes_too_many_steps_says_so(void **state)
 {
 	const struct ui_question q = {
-		.cpu_milli = 1000 * 30, .memory = UINT64_C(1) << 35, .containers = 5};
+		.cpu_milli = 1000 * 30, .nr_memory = 1, .memory = {{0, GI(32)}}, .containers = 5};
 	struct random r = {12};
 	struct node *n = busy_node(uneven_64(), &r, 30);
 	const struct ui_node few_steps = {engine_ledger(n->g), &n->s, 1, 100};
@@ -257,7 +269,8 @@ static void a_question_that_takes_too_many_steps_says_so(void **state)
 static void a_refusal_says_why_and_what_would_help(void **state)
 {
 	const struct ui_question q = {.cpu_milli = 12000,
-		.memory = 1 << 20,
+		.nr_memory = 1,
+		.memory = {{0, 1 << 20}},
 		.containers = 1,
 		.has_policy = true,
 		.policy = POLICY_SINGLE_NUMA_NODE};
@@ -274,6 +287,34 @@ static void a_refusal_says_why_and_what_would_help(void **state)
 	assert_non_null(strstr(answer, "\"help\":\""));
 	assert_non_null(strstr(answer, "\"remedies\":["));
 	free(answer);
+	free_node(n);
+}
+
+static void huge_pages_come_from_where_there_are_any(void **state)
+{
+	static const struct {
+		const char *query, *in_answer;
+	} cases[] = {
+		{"cpus=2&memory=1Gi&hugepages-1Gi=2Gi", "\"op\":\"hold\""},
+		{"cpus=2&memory=1Gi&hugepages-1Gi=2Gi", "\"hugepages-1Gi\""},
+		{"cpus=2&memory=1Gi&hugepages-1Gi=500Gi", "\"op\":\"refuse\""},
+		{"cpus=2&memory=1Gi&hugepages-16Gi=16Gi", "\"op\":\"refuse\""},
+	};
+	struct random r = {14};
+	struct node *n = busy_node(machine_named("kep3545-8"), &r, 0);
+	const struct ui_node node = {engine_ledger(n->g), &n->s, 1, MERGE_VISIT_BUDGET_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ui_question q;
+		struct err e = {0};
+
+		assert_int_equal(ui_question_read(cases[i].query, &q, &e), 0);
+		char *answer = ui_whatif(&node, &q, &e);
+		if (!answer || !strstr(answer, cases[i].in_answer))
+			fail_msg("%s: %s %s", cases[i].query, answer ? answer : "", e.text);
+		free(answer);
+	}
 	free_node(n);
 }
 
@@ -367,6 +408,7 @@ int main(void)
 		cmocka_unit_test(an_answer_is_the_one_that_any_budget_gives),
 		cmocka_unit_test(a_question_that_takes_too_many_steps_says_so),
 		cmocka_unit_test(a_refusal_says_why_and_what_would_help),
+		cmocka_unit_test(huge_pages_come_from_where_there_are_any),
 		cmocka_unit_test(the_thread_answers_one_question_at_a_time),
 		cmocka_unit_test(what_is_too_large_to_be_copied_is_not_asked_about),
 	};
