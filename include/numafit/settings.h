@@ -179,6 +179,7 @@ struct settings {
 	enum across_nodes across_nodes;
 	bool container_environment; /* a new container's environment says what it has */
 	uint64_t sweep_interval_ms; /* between two looks at what is in force; 0: none */
+	uint64_t rollout_delay_ms;  /* within which a changed file is put in force; 0: at once */
 	enum advice_mode advice_mode;
 	bool advice_repair;      /* place where a hint cannot be followed but others do as well */
 	bool advice_policy;      /* a pod may ask for a stricter topology policy */

@@ -103,6 +103,8 @@ static const struct field config_rows[] = {
 	FIELD("file", STRING, AT(file)),
 	FIELD("refused", STRING, AT(refused), .optional = true),
 	FIELD("restart", STRING, AT(restart), .optional = true),
+	FIELD("digest", STRING, AT(digest), .optional = true),
+	FIELD("waits_ms", U64, AT(waits_ms), .optional = true),
 	FIELD("reloads", U64, AT(reloads)),
 	FIELD("refusals", U64, AT(refusals)),
 };

@@ -42,6 +42,9 @@ struct status_config {
 	const char *file;
 	const char *refused; /* why what it says now is not in force; NULL: it is */
 	const char *restart; /* keys whose new value waits for a restart; NULL: none */
+	const char *digest;  /* of the file that is in force: how its SHA-256 begins */
+	uint64_t waits_ms; /* until what the file says now is put in force; 0: it is, or is refused
+			    */
 	uint64_t reloads, refusals;
 };
 
@@ -64,11 +67,12 @@ struct status_claims {
 
 /* The DRA driver numafit.io. */
 struct status_dra {
-	const char *registration; /* with the kubelet: "waiting", "offered", "asked", "refused", "up" */
+	const char *
+		registration; /* with the kubelet: "waiting", "offered", "asked", "refused", "up" */
 	uint64_t slice_generation; /* of the ResourceSlice that the API server has; 0: none */
 	bool slice_current;        /* it is as it should be */
-	/* Claims since the daemon's start; those that the kubelet waits for now; how long it waited for those that
-	 * were prepared, all in all. */
+	/* Claims since the daemon's start; those that the kubelet waits for now; how long it waited
+	 * for those that were prepared, all in all. */
 	uint64_t prepared, unprepared, failed, waiting, waited_ms;
 };
 
@@ -96,11 +100,11 @@ struct status_quota {
 struct status_quiet {
 	struct cpuset irq_cpus, frequency_cpus; /* off which interrupts are kept; with a profile */
 	uint64_t moved, unmovable;              /* interrupts that are kept off; that come there */
-	uint64_t clock_shared;                  /* CPUs that keep the frequency of others beside them */
-	uint64_t rewritten;                     /* times that another program had moved one back */
-	bool irqbalance;                        /* it runs */
+	uint64_t clock_shared; /* CPUs that keep the frequency of others beside them */
+	uint64_t rewritten;    /* times that another program had moved one back */
+	bool irqbalance;       /* it runs */
 	const char *interrupts_not, *frequencies_not; /* why not even tried; NULL: they are */
-	const char *problem;                    /* why one could not be set; NULL: all are */
+	const char *problem;                          /* why one could not be set; NULL: all are */
 };
 
 /* What only the daemon knows. */
@@ -138,8 +142,9 @@ struct status_threads {
 
 struct status_node {
 	unsigned id;
-	unsigned socket;                      /* of its CPUs, as reported */
-	const struct status_threads *threads; /* all of its CPUs; none: it has none, or an older daemon */
+	unsigned socket; /* of its CPUs, as reported */
+	const struct status_threads
+		*threads; /* all of its CPUs; none: it has none, or an older daemon */
 	size_t nr_threads;
 	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
 	bool device_memory;       /* the memory is a device's; older daemons do not say so */
@@ -155,7 +160,7 @@ struct status_container {
 	bool exclusive, preferred, left; /* left: it runs as it was found, on cpus; "": on any */
 	bool shares_in_pod;              /* it shares CPUs of its pod with containers of it */
 	const char *cpus, *mems;
-	const char *nodes; /* the NUMA affinity; NULL: none */
+	const char *nodes;  /* the NUMA affinity; NULL: none */
 	const char *wishes; /* "cpus=shared cores=whole"; NULL: none */
 	/* What it asked for: thousandths of a CPU, bytes. Older daemons do not say so. */
 	uint64_t cpu_milli, memory, hugepages;
@@ -174,8 +179,8 @@ struct status {
 	const char *machine;
 	struct word_list settings; /* all in force, by key */
 	struct cpuset pool, reserved, isolated;
-	/* Older daemons do not say so: CPUs that containers, pods and claims have for their own; that
-	 * containers are left on as they were found; online CPUs of no NUMA node. */
+	/* Older daemons do not say so: CPUs that containers, pods and claims have for their own;
+	 * that containers are left on as they were found; online CPUs of no NUMA node. */
 	struct cpuset held, left, nodeless;
 	const struct status_node *nodes;
 	size_t nr_nodes;

@@ -11,6 +11,7 @@
 
 enum {
 	SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000,
+	ROLLOUT_DELAY_MAX_MS = 24 * 60 * 60 * 1000,
 	RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000,
 	CLAIMS_WAIT_MAX_MS = 1500, /* a runtime gives a plugin 2 s */
 	CLAIMS_PREPARE_MAX_MS = 42 * 1000, /* the kubelet gives a driver 45 s */
@@ -176,6 +177,12 @@ static const struct row rows[] = {
 		"how often the containers' cgroups and the machine's CPUs and memory are looked at "
 		"for changes from elsewhere; 0: never",
 		.max = SWEEP_INTERVAL_MAX_MS),
+	ROW("rolloutDelay", kind_duration, rollout_delay_ms, "0",
+		"a settings file that changes while numafitd runs is put in force after a part of "
+		"this time, a fixed one for each node's name, so that a change reaches the nodes "
+		"of a cluster one after another. What the new file says counts; SIGHUP and a "
+		"restart put it in force at once",
+		.max = ROLLOUT_DELAY_MAX_MS),
 	ROW("nodeName", kind_text, node_name, "",
 		"this node's name in Kubernetes; not set: the environment's NODE_NAME, else the "
 		"host's name",

@@ -133,6 +133,14 @@ static void node_memory(struct metric_writer *w, const void *from)
 		}
 }
 
+static void config_waits(struct metric_writer *w, const void *from)
+{
+	const struct metrics *m = from;
+
+	if (m->has_config)
+		metric_sample(w, NO_LABELS, m->config.waits_ms > 0);
+}
+
 static void tokens(struct metric_writer *w, const void *from)
 {
 	const struct status_kubelet *k = &((const struct metrics *)from)->kubelet;
@@ -375,6 +383,11 @@ static const struct metric metrics[] = {
 		IF(has_config)),
 	METRIC_ROW("numafit_config_last_reload_successful", GAUGE, IS_NULL, AT(config.refused),
 		"Whether what the config file says now could be put in force.", IF(has_config)),
+	METRIC_ROW("numafit_config_info", GAUGE, ONE, AT(config.digest),
+		"The config file that is in force: how its SHA-256 begins; always 1.",
+		.label = {{.name = "sha256"}}, IF(has_config)),
+	EACH("config_waits", GAUGE, config_waits,
+		"Whether what the config file says now is put in force later (rolloutDelay)."),
 	METRIC_ROW("numafit_config_needs_restart", GAUGE, NOT_NULL, AT(config.restart),
 		"Whether the config file says something that is in force after a restart only.",
 		IF(has_config)),

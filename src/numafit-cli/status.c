@@ -208,6 +208,11 @@ static void print_connections(FILE *to, const struct status *st)
 			config->refused);
 	if (config && config->restart)
 		(void)fprintf(to, "config: waits for a restart of numafitd: %s\n", config->restart);
+	if (config && config->waits_ms)
+		(void)fprintf(to,
+			"config: what %s says is put in force in %llu s (rolloutDelay)\n",
+			config->file,
+			(unsigned long long)(config->waits_ms + MS_PER_S - 1) / MS_PER_S);
 	(void)fprintf(to, "runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
 		st->info.connection);
 	if (st->info.journal)

@@ -11,8 +11,10 @@
 #include "updater.h"
 
 #include <dra-driver/driver.h>
+#include <io/digest.h>
 #include <io/log.h>
 #include <io/watch.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 #include <errno.h>
@@ -30,6 +32,10 @@ struct reload {
 	struct err refused;          /* why what was read last is not in force; code 0: it is */
 	char restart[KEYS_TEXT_MAX]; /* keys that wait for a restart */
 	bool unreadable, must_restart;
+	struct loop_timer
+		*turn; /* puts in force what the file says now, at due_ns; 0: nothing waits */
+	uint64_t due_ns;
+	char digest[DIGEST_TEXT_MAX]; /* of the file in force */
 };
 
 /* Those who keep something of the settings for themselves. */
@@ -222,11 +228,30 @@ static void note_reload(struct daemon *d, int rc, const struct err *e)
 		log_text(buf, sizeof buf, e->text));
 }
 
+static void note_digest(const struct config *c, struct reload *r)
+{
+	(void)digest_text(c->from.text, c->from.len, r->digest);
+}
+
 static void reload_and_note(struct daemon *d)
 {
+	struct reload *r = d->configured.reload;
 	struct err e = {0};
+	int rc = reload(d, &e);
 
-	note_reload(d, reload(d, &e), &e);
+	loop_timer_stop(r->turn);
+	r->due_ns = 0;
+	if (!rc)
+		note_digest(d->configured.config, r);
+	note_reload(d, rc, &e);
+}
+
+/* What the settings depend on besides the file has changed. What the file says while it waits for
+ * its turn is not put in force by that. */
+static void reload_unless_it_waits(struct daemon *d)
+{
+	if (!d->configured.reload->due_ns)
+		reload_and_note(d);
 }
 
 /* Whether the file is another one than before, or is there again. */
@@ -243,13 +268,61 @@ static bool is_news(struct daemon *d)
 	return rc > 0 || (!rc && was_unreadable);
 }
 
+/* This node's part of the time, the same one at each change: nodes are spread by their names. */
+static uint64_t turn_of_node(uint64_t delay_ms, const char *node)
+{
+	unsigned char hash[DIGEST_BYTES];
+	uint64_t number = 0;
+
+	(void)digest(node, strlen(node), hash);
+	for (unsigned i = 0; i < sizeof number; i++)
+		number = number << 8 | hash[i];
+	return delay_ms ? number % delay_ms : 0;
+}
+
+/* How long the file, as it was read last, waits; 0: it is wrong, changes nothing, or has no delay.
+ */
+static uint64_t time_to_wait(struct daemon *d)
+{
+	auto_free struct settings *wanted = xcalloc(1, sizeof *wanted);
+	auto_free char *was = xcalloc(SETTING_TEXT_MAX, 1), *is = xcalloc(SETTING_TEXT_MAX, 1);
+	struct config_sections sections;
+	struct setting_doc doc;
+	bool changes = false;
+
+	if (config_read(d->configured.config, wanted, &sections, NULL) ||
+		settings_check_daemon(wanted, &d->topo, NULL, NULL))
+		return 0;
+	for (unsigned i = 0; settings_doc(i, &doc) && !changes; i++)
+		changes = differ(&d->configured.asked, wanted, i, was, is);
+	return changes ? turn_of_node(wanted->rollout_delay_ms, d->node_name) : 0;
+}
+
+static void reload_at_turn(void *ctx)
+{
+	reload_and_note(ctx);
+}
+
 /* The file, or its directory's ..data, was touched. */
 static void reload_look_at_file(void *ctx)
 {
 	struct daemon *d = ctx;
+	struct reload *r = d->configured.reload;
 
-	if (is_news(d))
+	if (!is_news(d))
+		return;
+	uint64_t wait_ms = time_to_wait(d);
+	if (!wait_ms) {
 		reload_and_note(d);
+		return;
+	}
+	r->due_ns = loop_monotonic_ns() + wait_ms * NS_PER_MS;
+	r->refused = (struct err){0};
+	loop_timer_set(r->turn, wait_ms);
+	log_line(LOG_INFO, "config-waits",
+		"seconds=%llu text=\"the settings file has changed, and is put in force then: "
+		"rolloutDelay\" action=\"none; SIGHUP puts it in force now\"",
+		(unsigned long long)((wait_ms + MS_PER_S - 1) / MS_PER_S));
 }
 
 static void config_touched(void *ctx)
@@ -279,6 +352,9 @@ int reload_start(struct daemon *d, void (*reloaded)(struct daemon *d), struct er
 	d->configured.reload = xcalloc(1, sizeof *d->configured.reload);
 	d->configured.reload->reloaded = reloaded;
 	d->configured.reload->settled = loop_timer_new(d->loop, reload_look_at_file, d);
+	d->configured.reload->turn = loop_timer_new(d->loop, reload_at_turn, d);
+	if (file)
+		note_digest(d->configured.config, d->configured.reload);
 	if (file &&
 		!file_watch_start(&d->configured.reload->file, d->loop, file, config_touched, d))
 		log_line(LOG_WARN, "config-not-watched",
@@ -299,6 +375,7 @@ void reload_stop(struct daemon *d)
 		return;
 	file_watch_stop(&r->file);
 	loop_timer_close(r->settled);
+	loop_timer_close(r->turn);
 	free(r);
 	d->configured.reload = NULL;
 }
@@ -322,7 +399,7 @@ void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t 
 			log_text(buf, sizeof buf, e.text));
 	if (!rc || !d->configured.sections.by_labels)
 		return;
-	reload_and_note(d);
+	reload_unless_it_waits(d);
 	/* who could not keep them would not know them the next time either */
 	if (!first || rc < 0 || !*d->configured.reload->restart || d->runtime.launch.name)
 		return;
@@ -346,7 +423,7 @@ void reload_set_kubelet(struct daemon *d, const char *kubelet_version)
 	if (!c->by_kubelet)
 		return;
 	if (c->kubelet != before)
-		reload_and_note(d);
+		reload_unless_it_waits(d);
 	if (c->kubelet != before || remembered)
 		log_version(d);
 }
@@ -361,6 +438,15 @@ int reload_verdict(const struct daemon *d, struct err *e)
 		       : 0;
 }
 
+static uint64_t time_left_ms(const struct reload *r)
+{
+	uint64_t now = loop_monotonic_ns();
+
+	if (!r->due_ns)
+		return 0;
+	return r->due_ns > now ? (r->due_ns - now + NS_PER_MS - 1) / NS_PER_MS : 1;
+}
+
 bool reload_status(const struct daemon *d, struct status_config *out)
 {
 	const struct reload *r = d->configured.reload;
@@ -371,6 +457,8 @@ bool reload_status(const struct daemon *d, struct status_config *out)
 		.file = d->configured.config->from.file,
 		.refused = r->refused.code ? r->refused.text : NULL,
 		.restart = *r->restart ? r->restart : NULL,
+		.digest = *r->digest ? r->digest : NULL,
+		.waits_ms = time_left_ms(r),
 		.reloads = r->reloads,
 		.refusals = r->refusals,
 	};

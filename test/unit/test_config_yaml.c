@@ -105,7 +105,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "sharedPool: {enforce: updates}\nsharedPoolStep: 0\n"
 			  "sharedPoolMinimum: 2\n"
 			  "exclusiveCPUs: {cfsQuota: keep}\n"
-			  "sweepInterval: 1m30s\n"
+			  "sweepInterval: 1m30s\nrolloutDelay: 10m\n"
 			  "nodeName: n1\n"
 			  "podWishes: {allowed: 'cpus, cores', unknown: ignore}\n"
 			  "namespaces:\n"
@@ -162,7 +162,7 @@ static void every_key_reaches_its_setting(void **state)
 		"restricted", "pod", "true", "16", "most-allocated", "none", "true", "false",
 		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2",
-		"keep", "90s", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
+		"keep", "90s", "10m", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
 		"ignore",
 		("names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
 		 "allowed=cpus=untouched,cores force=true"),

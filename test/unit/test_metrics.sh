@@ -206,6 +206,7 @@ stop
 
 # A run directory that is not there yet
 rm -rf "$dir/run"
+: >"$dir/log" # what it says of the daemon before must not be taken for this one's
 "$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \
 	--set runDirectory="$dir/later/run" --set metrics.address=127.0.0.1:0 >"$dir/log" 2>&1 &
 daemon=$!
@@ -244,6 +245,7 @@ stop
 
 # With too few descriptors, of which slow clients would take what the rest needs
 rm -rf "$dir/run"
+: >"$dir/log"
 (
 	ulimit -n 512
 	exec "$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" \

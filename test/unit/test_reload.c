@@ -3,6 +3,8 @@
  * kubelet that swaps its ConfigMap. */
 #include "reload_rig.h"
 
+#include <io/digest.h>
+
 static void assert_in_force(struct rig *r, const char *key, const char *value, const char *refused)
 {
 	struct status st;
@@ -81,7 +83,8 @@ static void reloaded_settings_apply_to_new_containers_and_to_the_shared_pool(voi
 		if (!s->refused && strncmp(line, "config-reloaded", 15) != 0)
 			fail_msg("%s: %s", s->text, line);
 		assert_newcomer(r, policy, s->strict);
-		for (unsigned b = 0; b < 3; b++) { /* with its reply, or before, what shares the pool */
+		for (unsigned b = 0; b < 3;
+			b++) { /* with its reply, or before, what shares the pool */
 			assert_memory_equal(&r->box[2 * b], &before[2 * b], sizeof *before);
 			assert_int_equal(runs_on_cpu_0(&r->box[2 * b + 1]), !s->strict);
 		}
@@ -277,6 +280,64 @@ static void a_setting_that_changes_nothing_is_logged_when_it_is_read(void **stat
 	assert_int_equal(count_log(r, "setting-changes-nothing"), 2);
 }
 
+static uint64_t time_until_in_force(struct rig *r, char digest[DIGEST_TEXT_MAX])
+{
+	struct status st;
+	struct arena a;
+
+	ask_status(r, &a, &st);
+	assert_non_null(st.info.config);
+	uint64_t waits = st.info.config->waits_ms;
+
+	rig_must(strlen(st.info.config->digest) == DIGEST_SHOWN, "digest");
+	memcpy(digest, st.info.config->digest, DIGEST_TEXT_MAX);
+	arena_fini(&a);
+	return waits;
+}
+
+static void a_change_waits_for_the_turn_of_the_node(void **state)
+{
+	struct rig *r = *state;
+	char before[DIGEST_TEXT_MAX], digest[DIGEST_TEXT_MAX];
+
+	hold_config(r, "topologyManagerPolicy: restricted\n");
+	r->daemon.setting[0] = "nodeName=worker-1";
+	begin(r, NULL);
+	assert_int_equal(time_until_in_force(r, before), 0);
+	swap_config(r, "topologyManagerPolicy: none\nrolloutDelay: 24h\n");
+	(void)await_line(r, "config-waits");
+	assert_newcomer(r, "restricted", false);
+	uint64_t waits = time_until_in_force(r, digest);
+	assert_in_range(waits, 1, UINT64_C(24) * 3600 * 1000);
+	assert_string_equal(digest, before);
+	/* the same change, once more: it is another file, and has the same turn */
+	swap_config(r, "rolloutDelay: 24h\ntopologyManagerPolicy: none\n");
+	(void)await_line(r, "config-waits");
+	assert_in_range(time_until_in_force(r, digest), waits - 60000, waits + 60000);
+	/* what is wrong is refused at once, and what was there before is in force without a wait */
+	swap_config(r, "topologyManagerPolicy: nobody\n");
+	(void)await_line(r, "config-refused");
+	assert_int_equal(time_until_in_force(r, digest), 0);
+	swap_config(r, "topologyManagerPolicy: restricted\n");
+	(void)await_line(r, "config-reloaded");
+	assert_newcomer(r, "restricted", false);
+	/* a signal waits for nothing */
+	swap_config(r, "topologyManagerPolicy: none\nrolloutDelay: 24h\n");
+	(void)await_line(r, "config-waits");
+	assert_int_equal(kill(r->daemon.pid, SIGHUP), 0);
+	(void)await_line(r, "config-reloaded");
+	assert_newcomer(r, "none", false);
+	assert_int_equal(time_until_in_force(r, digest), 0);
+	assert_string_not_equal(digest, before);
+	/* the new file's delay counts */
+	swap_config(r, "topologyManagerPolicy: best-effort\n");
+	(void)await_line(r, "config-reloaded");
+	swap_config(r, "topologyManagerPolicy: restricted\nrolloutDelay: 2s\n");
+	(void)await_line(r, "config-waits");
+	(void)await_line(r, "config-reloaded");
+	assert_newcomer(r, "restricted", false);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -291,6 +352,7 @@ int main(void)
 		CASE(a_file_that_vanishes_is_an_error_and_not_the_defaults),
 		CASE(the_pool_keeps_a_cpu_when_all_others_are_held),
 		CASE(a_setting_that_changes_nothing_is_logged_when_it_is_read),
+		CASE(a_change_waits_for_the_turn_of_the_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,8 @@ static void hold_shared(struct ledger *l, const char *id)
 }
 
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
-static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL, 3, 1};
+static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL,
+	"5891b5b522d5", 90000, 3, 1};
 static const struct status_claims claims = {"up", 4, 24, 1, {3, 2}, 5, 6000};
 static const struct status_dra dra = {"up", 7, true, 8, 9, 10, 11, 12};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
