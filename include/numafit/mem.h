@@ -13,6 +13,7 @@ void *xcalloc(size_t nr, size_t size);
 void *xrealloc(void *p, size_t nr, size_t size);
 /* A copy of the string s; the caller frees. NULL gives an empty string. */
 char *xstrdup(const char *s);
+char *xstrndup(const char *s, size_t len); /* at most len bytes of it */
 
 static inline void mem_free_slot(void *slot)
 {

@@ -23,6 +23,15 @@ void *xrealloc(void *p, size_t nr, size_t size)
 	return p;
 }
 
+char *xstrndup(const char *s, size_t len)
+{
+	size_t most = strnlen(s, len);
+	char *copy = xcalloc(most + 1, 1);
+
+	memcpy(copy, s, most);
+	return copy;
+}
+
 char *xstrdup(const char *s)
 {
 	size_t size = s ? strlen(s) + 1 : 1;

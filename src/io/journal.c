@@ -212,18 +212,50 @@ static int journal_cut_back(struct journal *j)
 	return j->torn ? -errno : 0;
 }
 
+/* The line of a piece into line of LINE_BYTES_MAX bytes; its length. */
+static size_t make_line(char *line, char kind, const char *text, size_t len)
+{
+	char *behind_sum = line + SUM_DIGITS;
+
+	*behind_sum = kind;
+	memcpy(behind_sum + 1, text, len);
+	(void)snprintf(line, SUM_DIGITS + 1, "%08x", checksum_of(kind, behind_sum, len));
+	*behind_sum = kind; /* where snprintf() has put its end */
+	behind_sum[1 + len] = '\n';
+	return PREFIX + len + 1;
+}
+
+static int check_text(const char *path, const char *text, size_t len, struct err *e)
+{
+	if (len > JOURNAL_TEXT_MAX)
+		return err_set(e, EMSGSIZE, "%s: a text of %zu bytes, at most %d fit", path, len,
+			JOURNAL_TEXT_MAX);
+	return memchr(text, '\n', len) ? err_set(e, EINVAL, "%s: a line with a newline in it", path)
+				       : 0;
+}
+
+int journal_write_text(FILE *to, const char *text, size_t len, struct err *e)
+{
+	auto_free char *line = xcalloc(1, LINE_BYTES_MAX);
+	int rc = check_text("journal", text, len, e);
+	bool last = false;
+
+	for (size_t at = 0; !rc && !last; at += JOURNAL_LINE_MAX) {
+		last = len - at <= JOURNAL_LINE_MAX;
+		size_t bytes = make_line(
+			line, last ? LAST : MORE, text + at, last ? len - at : JOURNAL_LINE_MAX);
+
+		if (fwrite(line, 1, bytes, to) != bytes)
+			rc = err_set(e, EIO, "journal: it cannot be written");
+	}
+	return rc;
+}
+
 /* One line of a text; *written grows by what the file has taken. */
 static int journal_write_line(
 	struct journal *j, char kind, const char *text, size_t len, uint64_t *written)
 {
-	char *behind_sum = j->line + SUM_DIGITS;
-
-	*behind_sum = kind;
-	memcpy(behind_sum + 1, text, len);
-	(void)snprintf(j->line, SUM_DIGITS + 1, "%08x", checksum_of(kind, behind_sum, len));
-	*behind_sum = kind; /* where snprintf() has put its end */
-	behind_sum[1 + len] = '\n';
-	len += PREFIX + 1;
+	len = make_line(j->line, kind, text, len);
 	int rc = -fault_of_write();
 	if (rc)
 		return rc;
@@ -240,12 +272,10 @@ int journal_append(struct journal *j, const char *text, size_t len, struct err *
 	const size_t most = fault_line_bytes(JOURNAL_LINE_MAX);
 	uint64_t written = 0;
 
-	if (len > JOURNAL_TEXT_MAX)
-		return err_set(e, EMSGSIZE, "%s: a text of %zu bytes, at most %d fit", j->path, len,
-			JOURNAL_TEXT_MAX);
-	if (memchr(text, '\n', len))
-		return err_set(e, EINVAL, "%s: a line with a newline in it", j->path);
-	int rc = j->torn ? journal_cut_back(j) : 0;
+	int rc = check_text(j->path, text, len, e);
+	if (rc)
+		return rc;
+	rc = j->torn ? journal_cut_back(j) : 0;
 	bool last = false;
 	for (size_t at = 0; !rc && !last; at += most) {
 		if (at)

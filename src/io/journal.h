@@ -41,6 +41,9 @@ int journal_keep(const char *path, const char *suffix, struct err *e);
  * a newline in it; -errno of write(2): then the file is cut back to where it was, so that nothing
  * half is left. */
 int journal_append(struct journal *j, const char *text, size_t len, struct err *e);
+/* The same lines, written to any file: for a copy of a journal whose texts are changed. 0; -EMSGSIZE,
+ * -EINVAL as above, -EIO. */
+int journal_write_text(FILE *to, const char *text, size_t len, struct err *e);
 /* Bytes in the file; 0 of NULL. */
 uint64_t journal_size(const struct journal *j);
 /* Close; a file that was not published is removed. NULL is fine. */

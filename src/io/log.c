@@ -1,5 +1,6 @@
 #include <io/log.h>
 
+#include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
 
@@ -37,6 +38,9 @@ static enum log_format line_format = LOG_FORMAT_TEXT; /* never auto */
 static uint64_t dropped, dropped_logged;
 static void (*line_sink)(const char *line, size_t len);
 static enum stderr_kind stderr_kind;
+/* A ring: the next byte goes to kept[kept_bytes % LOG_KEPT_BYTES]. */
+static char kept[LOG_KEPT_BYTES];
+static uint64_t kept_bytes;
 
 void log_set_level(enum log_level level)
 {
@@ -95,6 +99,32 @@ static void unblock_stderr(void)
 	int flags = fcntl(STDERR_FILENO, F_GETFL);
 	if (flags >= 0 && !(flags & O_NONBLOCK))
 		(void)fcntl(STDERR_FILENO, F_SETFL, flags | O_NONBLOCK);
+}
+
+static void keep_line(const struct text *t)
+{
+	size_t at = kept_bytes % sizeof kept, first = sizeof kept - at;
+
+	first = first < t->len ? first : t->len;
+	memcpy(kept + at, t->at, first);
+	memcpy(kept, t->at + first, t->len - first);
+	kept_bytes += t->len;
+}
+
+char *log_last_lines(void)
+{
+	size_t at = kept_bytes % sizeof kept, len = kept_bytes < sizeof kept ? at : sizeof kept;
+	char *lines = xcalloc(1, len + 1), *begin;
+
+	if (len < sizeof kept) {
+		memcpy(lines, kept, len);
+		return lines;
+	}
+	memcpy(lines, kept + at, sizeof kept - at);
+	memcpy(lines + sizeof kept - at, kept, at);
+	begin = strchr(lines, '\n'); /* the first line may have lost its beginning */
+	memmove(lines, begin + 1, strlen(begin + 1) + 1);
+	return lines;
 }
 
 /* A line that does not pass whole is lost; one that passed in part is closed by the next one. */
@@ -248,6 +278,7 @@ static void log_write_line(enum log_level level, const char *event, const char *
 		log_write_pairs(&t, level, event, pairs);
 	/* the writer's bound leaves room for the newline */
 	t.at[t.len++] = '\n';
+	keep_line(&t);
 	log_send_line(&t);
 }
 

@@ -27,6 +27,10 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 /* value as it can stand after "key=": itself, or in double quotes with \" and \xHH escapes, into
  * buf of cap bytes; returns buf. */
 const char *log_text(char *buf, size_t cap, const char *value);
+/* The last lines that were written or dropped, as many as fit in LOG_KEPT_BYTES, each with its newline
+ * and in the form that it had. NUL terminated; the caller frees. */
+enum { LOG_KEPT_BYTES = 128 << 10 };
+char *log_last_lines(void);
 /* How many lines were dropped since the start. */
 uint64_t log_dropped(void);
 /* Where lines go instead of stderr (tests), each with its newline; NULL: to stderr, whatever that

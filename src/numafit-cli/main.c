@@ -14,6 +14,7 @@ static const struct command *const verbs[] = {
 	&verb_hint_encode,
 	&verb_hint_check,
 	&verb_replay,
+	&verb_bundle,
 	&command_version,
 	&command_help,
 };

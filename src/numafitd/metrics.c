@@ -51,9 +51,15 @@ static void count_promised(const struct ledger *l, unsigned promised[NODES_MAX])
 		promised[n] = cpuset_count_and(&t->node[n].cpus, &cpus);
 }
 
-static char *measure_daemon(const struct metrics_server *v, size_t *len)
+/* By the clock as it is now: who serves asks once, so that the value stays the same. */
+static uint64_t process_start_ns(const struct daemon *d)
 {
-	const struct daemon *d = v->d;
+	return (uint64_t)loop_wall_ms() * NS_PER_MS -
+	       (loop_monotonic_ns() - d->measured.started_ns);
+}
+
+char *metrics_document(const struct daemon *d, size_t *len)
+{
 	const struct ledger *l = engine_ledger(d->engine);
 	struct snapshot snapshot;
 	struct metrics m = {
@@ -68,7 +74,7 @@ static char *measure_daemon(const struct metrics_server *v, size_t *len)
 		.pool = pool_status(d),
 		.quota = quota_status(d),
 		.journal_failing = d->recorder.error.code != 0,
-		.process = {.start_ns = v->start_ns},
+		.process = {.start_ns = d->metrics ? d->metrics->start_ns : process_start_ns(d)},
 	};
 
 	m.counters.log_dropped = log_dropped();
@@ -97,7 +103,7 @@ static void show_own_metrics(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
 	size_t len;
-	auto_free char *text = measure_daemon(v, &len);
+	auto_free char *text = metrics_document(v->d, &len);
 
 	(void)r;
 	http_answer_send(x, PAGE_OK, PROMETHEUS_TYPE, text, len, NULL);
@@ -219,8 +225,7 @@ void metrics_start(struct daemon *d)
 	struct metrics_server *v = xcalloc(1, sizeof *v);
 	v->d = d;
 	d->metrics = v;
-	v->start_ns = (uint64_t)loop_wall_ms() * NS_PER_MS -
-		      (loop_monotonic_ns() - d->measured.started_ns);
+	v->start_ns = process_start_ns(d);
 	v->again = loop_timer_new(d->loop, serve_metrics, v);
 	serve_metrics(v);
 }

@@ -1,6 +1,7 @@
 /* What shows the daemon's state: the socket that `numafit status` asks (one line in, one document
  * out, and the connection ends), and the status page. */
 #include "status.h"
+#include "metrics.h"
 #include "claims.h"
 #include "cluster.h"
 #include "daemon.h"
@@ -107,13 +108,52 @@ char *status_document(const struct daemon *d)
 	return status_json_format(&info, &d->settings, &snapshot, engine_ledger(d->engine));
 }
 
-static void status_answer(const struct client *c)
+static char *answer_status(struct daemon *d)
 {
-	auto_free char *document = status_document(c->s->d);
-	const char *text = document ? document : "{\"error\":\"the status is too large\"}";
+	char *document = status_document(d);
 
-	if (stream_write(c->stream, text, strlen(text)) == 0)
+	return document ? document : xstrdup("{\"error\":\"the status is too large\"}");
+}
+
+static char *answer_metrics(struct daemon *d)
+{
+	size_t len;
+
+	return metrics_document(d, &len);
+}
+
+static char *answer_log(struct daemon *d)
+{
+	(void)d;
+	return log_last_lines();
+}
+
+/* What can be asked, a word and a newline. The answer ends with a newline. */
+static const struct status_question {
+	const char *word;
+	char *(*answer)(struct daemon *d);
+} status_questions[] = {
+	{"status", answer_status},
+	{"metrics", answer_metrics},
+	{"log", answer_log},
+};
+
+static void status_answer(const struct client *c, const struct status_question *q)
+{
+	auto_free char *text = q->answer(c->s->d);
+	size_t len = strlen(text);
+
+	if (stream_write(c->stream, text, len) == 0 && (!len || text[len - 1] != '\n'))
 		(void)stream_write(c->stream, "\n", 1);
+}
+
+static const struct status_question *status_question_of(const char *word, size_t len)
+{
+	for (size_t i = 0; i < sizeof status_questions / sizeof *status_questions; i++)
+		if (strlen(status_questions[i].word) == len &&
+			memcmp(status_questions[i].word, word, len) == 0)
+			return &status_questions[i];
+	return NULL;
 }
 
 static void client_free(struct client *c)
@@ -144,7 +184,7 @@ static void status_end_late(void *ctx)
 
 static void client_data(void *ctx, const void *data, size_t len)
 {
-	static const char unknown[] = "{\"error\":\"ask: status\"}\n";
+	static const char unknown[] = "{\"error\":\"ask: status, metrics or log\"}\n";
 	struct client *c = ctx;
 
 	if (len > sizeof c->question - c->len)
@@ -154,9 +194,10 @@ static void client_data(void *ctx, const void *data, size_t len)
 	const char *end = memchr(c->question, '\n', c->len);
 	if (!end && c->len < sizeof c->question)
 		return;
-	if (end && (size_t)(end - c->question) == strlen("status") &&
-		memcmp(c->question, "status", strlen("status")) == 0)
-		status_answer(c);
+	const struct status_question *q =
+		end ? status_question_of(c->question, (size_t)(end - c->question)) : NULL;
+	if (q)
+		status_answer(c, q);
 	else
 		(void)stream_write(c->stream, unknown, sizeof unknown - 1);
 	stream_finish(c->stream);

@@ -548,6 +548,33 @@ static void a_directory_in_place_of_the_journal_is_set_aside_too(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* A copy of a journal is read as the journal is. */
+static void texts_written_to_any_file_are_a_journal_too(void **state)
+{
+	struct world *w = *state;
+	char *text = malloc(JOURNAL_TEXT_MAX + 1);
+	FILE *f = fopen(w->path, "w");
+
+	assert_true(text && f);
+	memset(text, 'z', JOURNAL_TEXT_MAX + 1);
+	assert_int_equal(journal_write_text(f, "first", 5, NULL), 0);
+	assert_int_equal(journal_write_text(f, text, JOURNAL_TEXT_MAX, NULL), 0);
+	assert_int_equal(journal_write_text(f, "", 0, NULL), 0);
+	assert_int_equal(journal_write_text(f, text, JOURNAL_TEXT_MAX + 1, NULL), -EMSGSIZE);
+	assert_int_equal(journal_write_text(f, "a\nb", 3, NULL), -EINVAL);
+	assert_int_equal(fclose(f), 0);
+	w->longest = 0;
+	assert_int_equal(read_all(w), 3);
+	assert_string_equal(w->line[0], "first");
+	assert_int_equal(w->longest, JOURNAL_TEXT_MAX);
+	f = fopen("/dev/full", "w");
+	assert_non_null(f);
+	setbuf(f, NULL);
+	assert_int_equal(journal_write_text(f, "first", 5, NULL), -EIO);
+	(void)fclose(f);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -559,6 +586,7 @@ int main(void)
 		CASE(a_wrong_byte_is_skipped_in_the_last_line_and_an_error_before_it),
 		CASE(a_checksum_must_be_eight_lowercase_hex_digits),
 		CASE(a_callback_may_end_the_reading),
+		CASE(texts_written_to_any_file_are_a_journal_too),
 		CASE(a_text_that_is_too_long_for_a_line_has_several),
 		CASE(pieces_without_their_last_line_are_ignored),
 		CASE(more_pieces_than_a_text_can_have_are_damage),

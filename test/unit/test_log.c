@@ -185,6 +185,25 @@ static void auto_is_for_the_journal_when_stderr_is_the_one_that_systemd_names(vo
 	assert_int_equal(*got, 't');
 }
 
+static void the_last_lines_are_kept_as_many_as_fit(void **state)
+{
+	enum { LINES = 5000 };
+	char *lines;
+
+	(void)state;
+	log_line(LOG_INFO, "one", "n=1");
+	lines = log_last_lines();
+	assert_string_equal(lines + strlen(lines) - strlen(got), got);
+	free(lines);
+	for (unsigned i = 0; i < LINES; i++)
+		log_line(LOG_INFO, "many", "n=%u", i);
+	lines = log_last_lines();
+	assert_in_range(strlen(lines), LOG_KEPT_BYTES - 4096, LOG_KEPT_BYTES);
+	assert_non_null(behind_time(lines, '6')); /* it begins with a whole line */
+	assert_string_equal(lines + strlen(lines) - strlen(got), got);
+	free(lines);
+}
+
 static void an_event_needs_no_pairs(void **state)
 {
 	(void)state;
@@ -435,6 +454,7 @@ int main(void)
 		CASE(a_json_line_is_one_object_of_texts),
 		CASE(a_json_line_that_is_too_long_is_cut_and_stays_an_object),
 		CASE(auto_is_for_the_journal_when_stderr_is_the_one_that_systemd_names),
+		CASE(the_last_lines_are_kept_as_many_as_fit),
 		CASE(an_event_needs_no_pairs),
 		CASE(lines_above_the_level_are_not_written),
 		CASE(control_characters_are_escaped),
