@@ -136,7 +136,7 @@ $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
 	$(call link)
 define peer
 $(B)/interop/$(basename $(notdir $(1))): $(B)/$(1:.c=.o) $(LIBS)
-	$$(call link)
+	$$(call link,$$(if $$(findstring upgrade,$(1)),-lcmocka))
 endef
 $(foreach p,$(PEERS),$(eval $(call peer,$p)))
 $(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
