@@ -5,9 +5,11 @@
 #include <numafit/arena.h>
 #include <numafit/namespaces.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PREFIX "numafit.io/"
+#define CRIO   ".crio.io"
 enum { SHOWN = 64, ODD_MAX = 384 };
 
 /* The pod's annotation about that for the container, or for all; NULL: there is none. */
@@ -18,7 +20,8 @@ static const struct key_value *find_wish(
 
 	for (size_t i = 0; i < pod->nr_annotations; i++) {
 		const struct key_value *kv = &pod->annotations[i];
-		const char *of_all = text_behind(kv->key, PREFIX), *rest = text_behind(kv->key, name),
+		const char *of_all = text_behind(kv->key, PREFIX),
+			   *rest = text_behind(kv->key, name),
 			   *of_one = rest ? text_behind(rest, "." PREFIX) : NULL;
 
 		if (of_one && text_equal(of_one, container))
@@ -100,7 +103,8 @@ static void check_profile(const struct wishes_reader *r, const struct wishes *sa
 	text_init(&t, names, sizeof names);
 	for (unsigned i = 0; i < all->nr; i++)
 		text_add(&t, "%s%s", i ? ", " : "", all->at[i].name);
-	(void)err_set(why, EINVAL, "names a profile that frequencyProfiles does not have; it has %s",
+	(void)err_set(why, EINVAL,
+		"names a profile that frequencyProfiles does not have; it has %s",
 		all->nr ? names : "none");
 }
 
@@ -132,11 +136,90 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 		ask->odd_wish = odd;
 }
 
+/* What CRI-O's users of CPUs of their own write, and the wish that means the same
+ * (cri-o pkg/annotations/annotations.go, internal/runtimehandlerhooks). CRI-O obeys these itself in
+ * some of its runtime handlers, other runtimes never do. cpu-quota.crio.io has no row: no container
+ * with CPUs of its own has a quota, unless the operator keeps it (exclusiveCPUs.cfsQuota). */
+static const struct foreign_wish {
+	const char *annotation; /* one that ends with '/' has a container's name behind it */
+	const char *on[2];      /* the values that wish for it; NULL: any */
+	const char *name, *value;
+	const char *instead; /* there is no value: what is to be written instead */
+} foreign_wishes[] = {
+	{"irq-load-balancing" CRIO, {"disable", "true"}, "quiet", "irq", NULL},
+	{"cpu-load-balancing" CRIO, {"disable", "true"}, "isolated", "prefer", NULL},
+	{"cpu-shared" CRIO "/", {"enable", "enable"}, "cpus", "own+shared", NULL},
+	{"cpu-c-states" CRIO, {NULL, NULL}, "quiet", NULL,
+		PREFIX "quiet: frequency=PROFILE, with a profile that limits maxIdleLatencyUs"},
+	{"cpu-freq-governor" CRIO, {NULL, NULL}, "quiet", NULL,
+		PREFIX "quiet: frequency=PROFILE, with a profile that has this governor"},
+};
+
+static bool is_on(const struct foreign_wish *f, const char *value)
+{
+	return !f->on[0] || text_equal(value, f->on[0]) || text_equal(value, f->on[1]);
+}
+
+static const struct key_value *find_foreign(
+	const struct pod *pod, const struct foreign_wish *f, const char *container)
+{
+	bool of_one = f->annotation[strlen(f->annotation) - 1] == '/';
+
+	for (size_t i = 0; i < pod->nr_annotations; i++) {
+		const struct key_value *kv = &pod->annotations[i];
+		const char *rest = text_behind(kv->key, f->annotation);
+
+		if (rest && text_equal(rest, of_one ? container : "") && is_on(f, kv->value))
+			return kv;
+	}
+	return NULL;
+}
+
+static void take_foreign(const struct wishes_reader *r, const struct wish_row *row,
+	const struct foreign_wish *f, const struct key_value *kv, unsigned allowed, struct ask *ask,
+	struct arena *a, struct wishes_ignored *ignored)
+{
+	const struct key_value same = {kv->key, f->value};
+	char said[ODD_MAX];
+
+	if (f->value) {
+		take_wish(r, row, &same, allowed, ask, a, ignored);
+		return;
+	}
+	if (!is_looked_at(row, allowed)) {
+		ignored->annotation = kv->key;
+		return;
+	}
+	(void)snprintf(said, sizeof said, "annotation %s is CRI-O's: write %s, instead", kv->key,
+		f->instead);
+	const char *odd = arena_strndup(a, said, strlen(said));
+	if (r->settings->unknown_wish == UNKNOWN_WISH_IGNORE)
+		ignored->odd = odd;
+	else
+		ask->odd_wish = odd;
+}
+
+/* Where the pod says nothing of it in our own words. */
+static void take_foreign_ones(const struct wishes_reader *r, const struct wish_row *row,
+	const struct pod *pod, unsigned allowed, struct ask *ask, struct arena *a,
+	struct wishes_ignored *ignored)
+{
+	for (size_t i = 0; i < sizeof foreign_wishes / sizeof *foreign_wishes; i++) {
+		const struct foreign_wish *f = &foreign_wishes[i];
+		const struct key_value *kv =
+			text_equal(f->name, row->name) ? find_foreign(pod, f, ask->name) : NULL;
+
+		if (kv)
+			take_foreign(r, row, f, kv, allowed, ask, a, ignored);
+	}
+}
+
 /* Most pods have none. */
-static bool has_any_of_ours(const struct pod *pod)
+static bool has_any_wish(const struct pod *pod)
 {
 	for (size_t i = 0; i < pod->nr_annotations; i++)
-		if (strstr(pod->annotations[i].key, PREFIX))
+		if (strstr(pod->annotations[i].key, PREFIX) ||
+			strstr(pod->annotations[i].key, CRIO))
 			return true;
 	return false;
 }
@@ -145,17 +228,18 @@ void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct as
 	struct arena *a, struct wishes_ignored *ignored)
 {
 	const struct namespaces *sections = &r->settings->namespaces;
-	const unsigned allowed =
-		r->settings->wishes_allowed | namespaces_allow(sections, pod->ns);
+	const unsigned allowed = r->settings->wishes_allowed | namespaces_allow(sections, pod->ns);
 
 	*ignored = (struct wishes_ignored){0};
-	for (size_t i = 0; has_any_of_ours(pod) && i < NR_WISH_ROWS; i++) {
+	for (size_t i = 0; has_any_wish(pod) && i < NR_WISH_ROWS; i++) {
 		bool of_pod = r->whole && wish_rows[i].type == WISH_OF_NODES;
 		const struct key_value *kv =
 			find_wish(pod, wish_rows[i].name, of_pod ? "" : ask->name);
 
 		if (kv)
 			take_wish(r, &wish_rows[i], kv, allowed, ask, a, ignored);
+		else
+			take_foreign_ones(r, &wish_rows[i], pod, allowed, ask, a, ignored);
 	}
 	namespaces_obey(sections, pod->ns, &ask->wishes);
 	if (r->settings->burstable == BURSTABLE_ONE_NODE && pod->qos == QOS_BURSTABLE)

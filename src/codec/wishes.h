@@ -7,7 +7,8 @@ struct arena;
 
 /* A pod author's wishes as they stand in the pod's annotations: numafit.io/NAME for all containers
  * of the pod, NAME.numafit.io/CONTAINER for one, which comes before the other. NAME is that of a row of
- * wish_rows. Whoever can write a pod can write these. */
+ * wish_rows. Where none of these is there, annotations of CRI-O that mean the same count likewise. Whoever
+ * can write a pod can write these. */
 
 struct wishes_reader {
 	const struct settings *settings; /* podWishes.*, schedulerHint.*, frequencyProfiles */

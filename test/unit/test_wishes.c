@@ -73,6 +73,13 @@ static void each_value_is_read(void **state)
 		{"numafit.io/quiet", "irq", {.quiet = "irq"}},
 		{"quiet.numafit.io/web", "frequency=fast", {.quiet = "frequency=fast"}},
 		{"numafit.io/quiet", "irq,frequency=fast", {.quiet = "irq,frequency=fast"}},
+		{"irq-load-balancing.crio.io", "disable", {.quiet = "irq"}},
+		{"irq-load-balancing.crio.io", "true", {.quiet = "irq"}},
+		{"irq-load-balancing.crio.io", "enable", {0}},
+		{"cpu-load-balancing.crio.io", "disable", {.isolated = WISH_ISOLATED_PREFER}},
+		{"cpu-shared.crio.io/web", "enable", {.cpus = WISH_CPUS_OWN_SHARED}},
+		{"cpu-shared.crio.io/other", "enable", {0}},
+		{"cpu-quota.crio.io", "disable", {0}},
 		{"example.com/cpus", "shared", {0}},
 		{"numafit.io/cpus/web", "shared", {0}},
 	};
@@ -81,7 +88,8 @@ static void each_value_is_read(void **state)
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		struct read r;
 
-		take(&r, "cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class,"
+		take(&r,
+			"cpus,cores,isolated,numa-nodes,spread,memory-policy,rdt-class,blockio-class,"
 			"quiet",
 			table[i].key, table[i].value, NULL, NULL);
 		assert_memory_equal(&r.ask.wishes, &table[i].want, sizeof table[i].want);
@@ -104,6 +112,36 @@ static void a_wish_for_one_container_comes_before_one_for_all(void **state)
 	arena_fini(&r.a);
 }
 
+static void our_own_words_come_before_those_of_cri_o(void **state)
+{
+	struct read r;
+
+	(void)state;
+	take(&r, "quiet", "irq-load-balancing.crio.io", "disable", "numafit.io/quiet",
+		"frequency=fast");
+	assert_string_equal(r.ask.wishes.quiet, "frequency=fast");
+	assert_null(r.ask.odd_wish);
+	arena_fini(&r.a);
+	take(&r, "quiet", "cpu-c-states.crio.io", "disable", "numafit.io/quiet", "irq");
+	assert_string_equal(r.ask.wishes.quiet, "irq");
+	assert_null(r.ask.odd_wish);
+	arena_fini(&r.a);
+}
+
+static void words_of_cri_o_without_an_equal_say_what_to_write_instead(void **state)
+{
+	static const char *const keys[] = {"cpu-c-states.crio.io", "cpu-freq-governor.crio.io"};
+	struct read r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		take(&r, "quiet", keys[i], "performance", NULL, NULL);
+		assert_non_null(strstr(r.ask.odd_wish, keys[i]));
+		assert_non_null(strstr(r.ask.odd_wish, "write numafit.io/quiet: frequency="));
+		arena_fini(&r.a);
+	}
+}
+
 static void what_is_not_allowed_counts_as_not_there(void **state)
 {
 	static const struct {
@@ -122,6 +160,9 @@ static void what_is_not_allowed_counts_as_not_there(void **state)
 		{"cores", "numafit.io/numa-nodes", "0", false},
 		{"cores", "numafit.io/rdt-class", "gold", false},
 		{"cores", "numafit.io/rdt-class", "..", false},
+		{"cores", "irq-load-balancing.crio.io", "disable", false},
+		{"cpus=shared", "cpu-shared.crio.io/web", "enable", false},
+		{"cores", "cpu-c-states.crio.io", "disable", false},
 	};
 
 	(void)state;
@@ -207,8 +248,8 @@ static void hostile_values_are_refused_and_nothing_else(void **state)
 		for (unsigned k = 0; k < len; k++)
 			value[k] = (char)(1 + random_below(&random, 255));
 		value[len] = '\0';
-		take(&r, "cpus,cores,numa-nodes,spread,rdt-class,memory-policy,quiet", keys[key], value, NULL,
-			NULL);
+		take(&r, "cpus,cores,numa-nodes,spread,rdt-class,memory-policy,quiet", keys[key],
+			value, NULL, NULL);
 		if ((key == 2 || wishes_is_class(value)) && !r.ask.odd_wish) { /* one by chance */
 			arena_fini(&r.a);
 			continue;
@@ -359,6 +400,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_value_is_read),
 		cmocka_unit_test(a_wish_for_one_container_comes_before_one_for_all),
+		cmocka_unit_test(our_own_words_come_before_those_of_cri_o),
+		cmocka_unit_test(words_of_cri_o_without_an_equal_say_what_to_write_instead),
 		cmocka_unit_test(what_is_not_allowed_counts_as_not_there),
 		cmocka_unit_test(a_value_that_is_none_is_named_with_those_that_there_are),
 		cmocka_unit_test(hostile_values_are_refused_and_nothing_else),
