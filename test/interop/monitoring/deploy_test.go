@@ -171,6 +171,12 @@ func TestEachComponentIsRendered(t *testing.T) {
 		maps[0].Metadata.Labels["grafana_dashboard"] != "1" || len(maps[0].Data) != 2 {
 		t.Fatal(maps)
 	}
+	const annotation = 256 << 10 // kubectl apply keeps the whole object in one, and the API server takes no more
+	if text, err := json.Marshal(maps[0]); err != nil || len(text) > annotation*3/4 {
+		t.Errorf("a ConfigMap of %d bytes: %v", len(text), err)
+	} else {
+		t.Logf("figure: a ConfigMap of %d bytes", len(text))
+	}
 	for name, text := range maps[0].Data {
 		file, err := os.ReadFile(filepath.Join(components("dashboards"), name))
 		if err != nil || string(file) != text {
