@@ -182,9 +182,9 @@ headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
-interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins (needs Go); PART="nri kubelet" takes some, ALL=1 all versions
+interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins, Prometheus (needs Go); PART="nri kubelet" takes some, ALL=1 all versions
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(patsubst %.c,$(B)/interop/%,$(notdir $(PEERS)))
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/numafit-sim $(patsubst %.c,$(B)/interop/%,$(notdir $(PEERS)))
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e

@@ -285,8 +285,11 @@ fi
 for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
-metrics=$(sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/daemon-files/metrics_text.c |
-	awk '{print ($1 == "METRIC_ROW" ? "" : $1 == "OBJECT" ? "numafit_apiserver_" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : "")}' | sort)
+metrics=$({
+	sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/daemon-files/metrics_text.c |
+		awk '{print ($1 == "METRIC_ROW" ? "" : $1 == "OBJECT" ? "numafit_apiserver_" : "numafit_") $2 ($1 == "TOTAL" ? "_total" : "")}'
+	sed -n 's/^\tROW("\([a-z_]*\)",.*/numafit_extender_\1/p; s/^\tMETRIC_ROW("\([a-z_]*\)",.*/\1/p' src/numafit-extender/extender_metrics_text.c
+} | sort -u)
 reference=deploy/docs/reference-metrics.md
 grep -o '`\(numafit\|process\)_[a-z][a-z_]*`' $reference | tr -d '`' | sort -u >"$dir/got"
 same "$reference names every metric, and no other" "$metrics"
