@@ -111,6 +111,16 @@ static bool refuses_container(const json_t *statuses)
 	return false;
 }
 
+static const char *refusal_of(const json_t *status)
+{
+	if (text_equal(text_of(status, "reason"), topology_error))
+		return topology_error;
+	return refuses_container(json_object_get(status, "containerStatuses")) ||
+			       refuses_container(json_object_get(status, "initContainerStatuses"))
+		       ? create_error
+		       : NULL;
+}
+
 /* The end of that second; 0: it is no metav1.Time. */
 static int64_t ms_of(const char *text)
 {
@@ -155,6 +165,11 @@ const char *extender_pod_json_node(const json_t *v)
 	return text_of(json_object_get(v, "spec"), "nodeName");
 }
 
+const char *extender_node_json_label(const json_t *v, const char *key)
+{
+	return text_of(json_object_get(json_object_get(v, "metadata"), "labels"), key);
+}
+
 /* Who may write events may write any: they are believed of pods of their own namespace. */
 bool extender_event_json_read(const json_t *v, struct extender_event *out)
 {
@@ -164,6 +179,8 @@ bool extender_event_json_read(const json_t *v, struct extender_event *out)
 	*out = (struct extender_event){
 		.ns = text_of(metadata, "namespace"),
 		.uid = text_of(about, "uid"),
+		.pod = text_of(about, "name"),
+		.reason = text_of(v, "reason"),
 		.node = text_of(json_object_get(v, "source"), "host"),
 	};
 	return text_equal(text_of(about, "kind"), "Pod") &&
@@ -184,9 +201,7 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 		.pending = text_equal(phase, "Pending"),
 		.running = text_equal(phase, "Running"),
 		.ended = text_equal(phase, "Succeeded") || text_equal(phase, "Failed"),
-		.refused = text_equal(text_of(status, "reason"), topology_error) ||
-			   refuses_container(json_object_get(status, "containerStatuses")) ||
-			   refuses_container(json_object_get(status, "initContainerStatuses")),
+		.refused = refusal_of(status),
 		.bound_ms = bound_ms_of(metadata, status),
 	};
 	int rc = sched_pod_json_read(v, r, &out->pod, e);
