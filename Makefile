@@ -196,6 +196,7 @@ ui-test: ## look at the pages of a node and of a cluster with a headless Chromiu
 	@tools/setup build ui
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit-extender $(B)/ui_runtime $(B)/ui_cluster
 	@test/ui/run $(B)
+	@test/ui/run-cluster $(B)
 soak: ## churn, kills, full disks, hotplug and more for MINUTES (10), at random from SEED (needs Go)
 	@tools/setup build interop
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit

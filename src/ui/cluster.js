@@ -6,10 +6,10 @@
 const EVERY_MS = 5000, PAGE_ROWS = 50, POOLS_MAX = 500, MINUTES = 60, MAP_PX = 540, PERCENT = 100,
 	CELLS = [[28, 20], [22, 17], [17, 14], [13, 12], [10, 10], [8, 9], [6, 8], [5, 7], [4, 6], [3, 4]],
 	ROOMY = 5, ROW_OF_ZONES = 8, MANY_ZONES = 32, KNOWN = 0, STALE = 1, UNREPORTED = 2,
-	CHART = { width: 640, height: 150, left: 40, right: 10, top: 10, bottom: 22 };
-const { $, el, fill, count, size, fetchText, setState, poll } = ui;
+	CHART = { most: 900, height: 160, left: 44, right: 10, top: 10, bottom: 22 };
+const { $, el, fill, size, fetchText, setState, poll } = ui;
 const byName = new Intl.Collator(undefined, { numeric: true });
-const number = n => n.toLocaleString("en");
+const number = n => n.toLocaleString("en"), count = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 const MIB = 2 ** 20;
 
 const nodes = new Map();
@@ -86,7 +86,7 @@ function drawPools() {
 
 // The heat map: a block for each node, a cell in it for each NUMA node. Only what is in view is drawn.
 
-const BUCKETS = ["none free", "up to 25 % free", "up to 50 %", "up to 75 %", "more than 75 %", "all free"];
+const STALE_COLOUR = 6, BUCKETS = ["none free", "up to 25 % free", "up to 50 %", "up to 75 %", "more than 75 %", "all free"];
 const bucketOf = (free, all) => free <= 0 ? 0 : free >= all ? 5 : 1 + Math.min(3, Math.floor(free / all * 4 - 1e-9));
 let grid = null;
 function layOut() {
@@ -96,59 +96,79 @@ function layOut() {
 		const gap = w >= ROOMY ? 1 : 0, between = w >= ROOMY ? 4 : 2;
 		const blockW = across * (w + gap) - gap + between, blockH = down * (h + gap) - gap + between;
 		const perRow = Math.max(1, Math.floor((width + between) / blockW)), rows = Math.ceil(shown.length / perRow);
-		grid = { w, h, gap, across, most, blockW, blockH, between, perRow, rows, width, height: Math.max(blockH, rows * blockH - between) };
+		grid = { w, h, gap, across, down, blockW, blockH, between, perRow, rows, width, height: Math.max(blockH, rows * blockH - between) };
 		if (grid.height <= MAP_PX) break;
 	}
 	$("whole").style.height = `${grid.height}px`;
 }
-function drawCells(pen, from, to, top, paths) {
-	const memory = $("colour").value === "memory", slashes = new Path2D(), boxes = new Path2D(), { w, h, gap, across, blockW, blockH, between, perRow } = grid;
+// The first line of a row of cells is painted, and copied for the others: 40,000 cells take a millisecond or two.
+function paintCells(image, top, scale, colours) {
+	const pixels = new Uint32Array(image.data.buffer), { width, height } = image, { w, h, gap, across, down, blockW, blockH, perRow, rows } = grid;
+	const memory = $("colour").value === "memory", px = v => Math.round(v * scale);
+	pixels.fill(0);
+	for (let row = Math.floor(top / blockH); row < rows && row * blockH - top < height / scale; row++)
+		for (let d = 0; d < down; d++) {
+			const y = row * blockH + d * (h + gap) - top, from = Math.max(0, px(y)), to = Math.min(height, px(y + h));
+			if (from >= to) continue;
+			for (let i = row * perRow; i < Math.min(shown.length, (row + 1) * perRow); i++) {
+				const n = shown[i], free = memory ? n.mib : n.free, all = memory ? n.memory : n.cpus, x = (i - row * perRow) * blockW;
+				if (isUnknown(n, memory)) continue;
+				for (let z = d * across; z < Math.min(free.length, (d + 1) * across); z++) {
+					const left = x + (z - d * across) * (w + gap);
+					pixels.fill(colours[n.state === STALE ? STALE_COLOUR : bucketOf(free[z], all[z])], from * width + px(left), from * width + px(left + w));
+				}
+			}
+			for (let line = from + 1; line < to; line++) pixels.copyWithin(line * width, from * width, (from + 1) * width);
+		}
+}
+const isUnknown = (n, memory) => n.state === UNREPORTED || !n.free.length || (memory && !n.mibAll);
+// A line through each stale node, a box for each that nothing is known of, and where the reader is
+function drawMarks(pen, top, height, colour) {
+	const slashes = new Path2D(), boxes = new Path2D(), { blockW, blockH, between, perRow } = grid, memory = $("colour").value === "memory";
+	const w = blockW - between, h = blockH - between, from = Math.floor(top / blockH) * perRow, to = Math.min(shown.length, Math.ceil((top + height) / blockH) * perRow);
 	for (let i = from; i < to; i++) {
 		const n = shown[i], x = i % perRow * blockW, y = Math.floor(i / perRow) * blockH - top;
-		const free = memory ? n.mib : n.free, all = memory ? n.memory : n.cpus;
-		if (n.state === UNREPORTED || !free.length || (memory && !n.mibAll)) {
-			boxes.rect(x + .5, y + .5, blockW - between - 1, blockH - between - 1);
-			continue;
-		}
-		for (let z = 0; z < free.length; z++)
-			paths[n.state === STALE ? 6 : bucketOf(free[z], all[z])].rect(x + z % across * (w + gap), y + Math.floor(z / across) * (h + gap), w, h);
-		if (n.state === STALE) {
-			slashes.moveTo(x, y + blockH - between);
-			slashes.lineTo(x + blockW - between, y);
+		if (isUnknown(n, memory)) {
+			boxes.rect(x + .5, y + .5, w - 1, h - 1);
+		} else if (n.state === STALE) {
+			slashes.moveTo(x, y + h);
+			slashes.lineTo(x + w, y);
 		}
 	}
-	return { slashes, boxes };
+	pen.lineWidth = 2;
+	pen.strokeStyle = colour("--card");
+	pen.stroke(slashes);
+	pen.lineWidth = 1;
+	pen.strokeStyle = colour("--dim");
+	pen.setLineDash([2, 2]);
+	pen.stroke(boxes);
+	pen.setLineDash([]);
+	if (!selected) return;
+	pen.lineWidth = 2;
+	pen.strokeStyle = colour("--mark");
+	pen.strokeRect(selected.place % perRow * blockW - 1, Math.floor(selected.place / perRow) * blockH - top - 1, w + 2, h + 2);
 }
+let image = null;
+const ofPixel = text => new Uint32Array(new Uint8Array([1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16)).concat(255)).buffer)[0]; // "#rrggbb"
 function drawMap() {
 	if (!grid) return;
 	const view = $("view"), canvas = $("heat"), scale = window.devicePixelRatio || 1, style = getComputedStyle(document.documentElement);
 	const height = Math.min(grid.height, view.clientHeight), top = Math.min(view.scrollTop, Math.max(0, grid.height - height));
-	if (canvas.width !== Math.round(grid.width * scale) || canvas.height !== Math.round(height * scale)) {
-		canvas.width = Math.round(grid.width * scale);
-		canvas.height = Math.round(height * scale);
+	const pen = canvas.getContext("2d"), colour = name => style.getPropertyValue(name).trim();
+	const wide = Math.max(1, Math.round(grid.width * scale)), high = Math.max(1, Math.round(height * scale));
+	if (canvas.width !== wide || canvas.height !== high || !image) {
+		canvas.width = wide;
+		canvas.height = high;
 		canvas.style.width = `${grid.width}px`;
 		canvas.style.height = `${height}px`;
+		image = pen.createImageData(wide, high);
 	}
-	const pen = canvas.getContext("2d"), colour = name => style.getPropertyValue(name).trim();
-	const from = Math.floor(top / grid.blockH) * grid.perRow, to = Math.min(shown.length, Math.ceil((top + height) / grid.blockH) * grid.perRow);
-	const paths = Array.from({ length: 7 }, () => new Path2D());
+	const colours = [...BUCKETS.map((_, i) => colour(`--heat-${i}`)), colour("--stale")].map(ofPixel);
+	paintCells(image, top, scale, colours);
+	pen.setTransform(1, 0, 0, 1, 0, 0);
+	pen.putImageData(image, 0, 0);
 	pen.setTransform(scale, 0, 0, scale, 0, 0);
-	pen.clearRect(0, 0, grid.width, height);
-	const { slashes, boxes } = drawCells(pen, from, to, top, paths);
-	paths.forEach((path, i) => { pen.fillStyle = colour(i === 6 ? "--stale" : `--heat-${i}`); pen.fill(path); });
-	pen.strokeStyle = colour("--card");
-	pen.lineWidth = 2;
-	pen.stroke(slashes);
-	pen.strokeStyle = colour("--dim");
-	pen.lineWidth = 1;
-	pen.setLineDash([2, 2]);
-	pen.stroke(boxes);
-	pen.setLineDash([]);
-	if (selected) {
-		pen.strokeStyle = colour("--mark");
-		pen.lineWidth = 2;
-		pen.strokeRect(selected.place % grid.perRow * grid.blockW - 1, Math.floor(selected.place / grid.perRow) * grid.blockH - top - 1, grid.blockW - grid.between + 2, grid.blockH - grid.between + 2);
-	}
+	drawMarks(pen, top, height, colour);
 }
 let asked = false;
 function drawMapSoon() {
@@ -176,7 +196,7 @@ function drawLegend() {
 }
 function point(n) {
 	selected = n;
-	$("pointed").textContent = n ? factsOf(n) : "Point at a node, or go to it with the arrow keys, to see what it has.";
+	$("pointed").textContent = n ? factsOf(n) : "In the table's order. Point at a node, or go to it with the arrow keys, to see what it has.";
 	drawMapSoon();
 }
 function nodeAt(event) {
@@ -273,10 +293,10 @@ function svg(tag, attributes, text) {
 	return e;
 }
 function drawChart() {
-	const { width, height, left, right, top, bottom } = CHART, end = samples.length ? samples[samples.length - 1][0] : figures.now_ms;
+	const { most, height, left, right, top, bottom } = CHART, width = Math.max(200, Math.min(most, $("chart").clientWidth)), end = samples.length ? samples[samples.length - 1][0] : figures.now_ms;
 	const x = ms => left + (width - left - right) * Math.max(0, 1 - (end - ms) / (MINUTES * 60000)), y = share => top + (height - top - bottom) * (1 - share / PERCENT);
 	const shares = samples.map(shareOf), said = shares.map(s => s.toFixed(1));
-	const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": samples.length
+	const chart = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": samples.length
 		? `Fragmented share of free CPUs from ${said[0]} % to ${said[said.length - 1]} %, at most ${Math.max(...shares).toFixed(1)} %, in ${count(samples.length, "sample")}` : "No sample yet" });
 	for (const share of [0, 50, 100])
 		chart.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share), y2: y(share) }), svg("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, `${share} %`));
@@ -332,8 +352,8 @@ function drawRefusals() {
 }
 function drawHead() {
 	const all = [...nodes.values()], cpus = sum(all.map(n => n.all)), left = sum(all.map(n => n.left));
-	$("summary").textContent = [count(nodes.size, "node"), `${number(left)} of ${number(cpus)} CPUs free`, `${all.filter(n => n.state === STALE).length} stale`,
-		`${all.filter(n => n.state === UNREPORTED).length} without a report`, count(figures.pods, "pod"), `numafit-extender ${figures.version}`].join(" · ");
+	$("summary").textContent = [count(nodes.size, "node"), `${number(left)} of ${number(cpus)} CPUs free`, `${number(all.filter(n => n.state === STALE).length)} stale`,
+		`${number(all.filter(n => n.state === UNREPORTED).length)} without a report`, count(figures.pods, "pod"), `numafit-extender ${figures.version}`].join(" · ");
 	$("problems").hidden = !figures.unready;
 	fill($("problems"), figures.unready ? el("li", null, `Nothing is decided yet: ${figures.unready}.`) : "");
 }
@@ -378,6 +398,6 @@ $("before").addEventListener("click", () => turnPage(-1));
 $("after").addEventListener("click", () => turnPage(1));
 $("samples").addEventListener("toggle", drawSamples);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMapSoon);
-new ResizeObserver(() => { if (figures && grid && grid.width !== $("whole").clientWidth) { layOut(); drawMap(); } }).observe($("view"));
+new ResizeObserver(() => { if (figures && grid && grid.width !== $("whole").clientWidth) { layOut(); drawMap(); drawChart(); } }).observe($("view"));
 poll(refresh, EVERY_MS);
 })();
