@@ -1,6 +1,7 @@
 #include <numafit-extender/cluster_view.h>
 
 #include <codec/fields.h>
+#include <numafit/advice.h>
 #include <numafit/text.h>
 #include <sched/sched_index.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 enum {
 	GONE_MAX = 1024,   /* nodes; who has missed more is sent everything */
+	HINTS_MAX = 4096,  /* events that are known; a list may count an older one again */
 	NUMBER_BYTES = 21, /* of uint64_t, with a comma */
 	ZONE_BYTES = 5 * NUMBER_BYTES,
 	ROW_BYTES = ZONES_MAX * ZONE_BYTES + 128,
@@ -59,6 +61,7 @@ struct cluster_view {
 	struct view_refusal refusal[CLUSTER_REFUSALS]; /* the newest first */
 	size_t nr_refusals;
 	uint64_t refused[NR_REFUSAL_KINDS], last_refused; /* the latter: a revision */
+	uint64_t verdict[NR_ADVICE_VERDICTS], hint[HINTS_MAX], nr_hints; /* a ring */
 };
 
 const char *const cluster_refusal_words[NR_REFUSAL_KINDS] = {
@@ -357,6 +360,19 @@ void cluster_view_refused(struct cluster_view *v, const struct cluster_refusal *
 	v->last_refused = ++v->revision;
 }
 
+void cluster_view_hint(struct cluster_view *v, uint64_t number, const char *verdict)
+{
+	int which = text_index(advice_verdict_words, NR_ADVICE_VERDICTS, verdict);
+
+	if (which < ADVICE_ACCEPTED)
+		return;
+	for (size_t i = 0; i < HINTS_MAX && i < v->nr_hints; i++)
+		if (v->hint[i] == number)
+			return;
+	v->hint[v->nr_hints++ % HINTS_MAX] = number;
+	v->verdict[which]++;
+}
+
 /* The document */
 
 #define AT(member) offsetof(struct view_refusal, member)
@@ -489,6 +505,9 @@ static void put_figures(
 		f->counts.waiting, f->avoided, (unsigned long long)f->requests,
 		(unsigned long long)f->asked, (unsigned long long)f->left_out);
 	put_tally(t, "refused", v->refused, cluster_refusal_words, NR_REFUSAL_KINDS);
+	put_tally(t, "hints", v->verdict + ADVICE_ACCEPTED_STALE,
+		advice_verdict_words + ADVICE_ACCEPTED_STALE,
+		NR_ADVICE_VERDICTS - ADVICE_ACCEPTED_STALE);
 	put_tally(t, "binds", f->binds, f->bind_words, f->nr_binds);
 }
 

@@ -58,6 +58,10 @@ struct cluster_refusal {
 };
 void cluster_view_refused(struct cluster_view *v, const struct cluster_refusal *r);
 
+/* A node has looked at a scheduler's hint. verdict: its word (advice_verdict_words); another one is
+ * passed over. number: the event's; the same event is counted once, though lists repeat it. */
+void cluster_view_hint(struct cluster_view *v, uint64_t number, const char *verdict);
+
 /* What the document has besides. */
 struct cluster_figures {
 	int64_t now_ms;
@@ -88,7 +92,8 @@ struct cluster_seen cluster_seen_read(const char *query);
  *	 "gone": [name, ...],            nodes, of which nothing is known any more
  *	 "samples": [[time_ms, nodes, free, lost, allocatable], ...],    missing: as before
  *	 "refusals": [{...}, ...],       the newest first; missing: as before
- *	 "refused": {kind: number}, "binds": {result: number}, ... figures}
+ *	 "refused": {kind: number}, "hints": {verdict: number}, "binds": {result: number}, ...
+ *figures}
  *
  * state is 0: as reported, 1: stale, 2: there is no report. Amounts are of each NUMA node, CPUs
  * whole; allocatable is one number where it is the same of all, else an array, and 0 where nothing

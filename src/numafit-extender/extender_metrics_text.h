@@ -31,7 +31,7 @@ enum extender_watch {
 	WATCH_PODS,
 	WATCH_REPORTS,
 	WATCH_NUMATOPOLOGIES,
-	WATCH_EVENTS, /* of numafitd's, that are warnings */
+	WATCH_EVENTS, /* numafitd's */
 	NR_WATCHES
 };
 const char *extender_watch_name(unsigned watch); /* "nodes", ... */

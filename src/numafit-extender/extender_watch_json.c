@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/mem.h>
+#include <numafit/nrt_fingerprint.h>
 #include <numafit/text.h>
 #include <string.h>
 #include <time.h>
 
 enum { MILLI = 1000 };
+static const uint64_t number_factor = 0x9e3779b97f4a7c15; /* odd */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -170,6 +172,17 @@ const char *extender_node_json_label(const json_t *v, const char *key)
 	return text_of(json_object_get(json_object_get(v, "metadata"), "labels"), key);
 }
 
+/* What numafitd says with it; with the reason nothing is refused, though it is a warning. */
+static const char hint_verdict[] = "numafit.io/hint-verdict", wish_reason[] = "NUMAWish";
+
+static uint64_t event_number(const json_t *metadata, const json_t *count)
+{
+	uint64_t number = xxh64_text(text_of(metadata, "namespace"));
+
+	number = number * number_factor + xxh64_text(text_of(metadata, "name"));
+	return number * number_factor + (uint64_t)json_integer_value(count);
+}
+
 /* Who may write events may write any: they are believed of pods of their own namespace. */
 bool extender_event_json_read(const json_t *v, struct extender_event *out)
 {
@@ -181,11 +194,14 @@ bool extender_event_json_read(const json_t *v, struct extender_event *out)
 		.uid = text_of(about, "uid"),
 		.pod = text_of(about, "name"),
 		.reason = text_of(v, "reason"),
+		.verdict = text_of(json_object_get(metadata, "annotations"), hint_verdict),
+		.number = event_number(metadata, json_object_get(v, "count")),
 		.node = text_of(json_object_get(v, "source"), "host"),
 	};
+	out->refuses =
+		text_equal(text_of(v, "type"), "Warning") && !text_equal(out->reason, wish_reason);
 	return text_equal(text_of(about, "kind"), "Pod") &&
-	       text_equal(text_of(v, "reportingComponent"), "numafitd") &&
-	       text_equal(text_of(v, "type"), "Warning") && *out->node;
+	       text_equal(text_of(v, "reportingComponent"), "numafitd") && *out->node;
 }
 
 int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct topo *every_node,

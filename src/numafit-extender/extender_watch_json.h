@@ -41,11 +41,13 @@ struct json_t *extender_pod_json_keep(struct json_t *v);
 /* The value of a v1.Node's label; "": it has none of that key. Borrowed. */
 const char *extender_node_json_label(const struct json_t *v, const char *key);
 
-/* A v1.Event in which numafitd says that its node has refused a pod, or a scheduler's advice on it.
- * Strings are the object's. */
+/* A v1.Event in which numafitd says something of a pod on its node. Strings are the object's. */
 struct extender_event {
 	const char *ns, *uid, *pod; /* the pod's */
 	const char *reason;         /* "TopologyAffinityError", ... */
+	bool refuses;               /* the pod, or a scheduler's advice on it */
+	const char *verdict;        /* on that advice, "rejected:not-fit"; "": none */
+	uint64_t number;            /* another one for each event, and each time that it happens */
 	const char *node;
 };
 /* False: it says something else. */

@@ -70,8 +70,12 @@ static int put_event(struct watch *w, struct json_t *v, const struct sched_reade
 	const char *workload = NULL;
 
 	(void)r, (void)e;
-	if (extender_event_json_read(v, &event) &&
-		text_equal(sched_cluster_node_of(x->cluster, event.uid), event.node))
+	if (!extender_event_json_read(v, &event) ||
+		!text_equal(sched_cluster_node_of(x->cluster, event.uid), event.node))
+		return 0;
+	if (x->view)
+		cluster_view_hint(x->view, event.number, event.verdict);
+	if (event.refuses)
 		workload = unbound_refuse(x->unbound, event.uid, event.ns);
 	if (workload)
 		note_refusal(x,
@@ -197,9 +201,8 @@ static const struct kind {
 	[WATCH_NUMATOPOLOGIES] = {"/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies", NULL,
 		CLUSTER_NUMATOPOLOGIES, true, put_numatopology, remove_numatopology,
 		"the Numatopologies are not known yet"},
-	[WATCH_EVENTS] = {"/api/v1/events",
-		"fieldSelector=reportingComponent%3Dnumafitd%2Ctype%3DWarning", NR_CLUSTER_KINDS,
-		false, put_event,
+	[WATCH_EVENTS] = {"/api/v1/events", "fieldSelector=reportingComponent%3Dnumafitd",
+		NR_CLUSTER_KINDS, false, put_event,
 		NULL /* dropped after an hour: what they have shown is still so */, NULL},
 };
 

@@ -325,6 +325,20 @@ const WORDS = {
 	"NUMAHint": "the scheduler's hint was rejected",
 	"other": "another reason of numafitd's",
 	"no-node": "no node has room on its NUMA nodes",
+	"accepted-stale": "as the scheduler meant it, though the node has changed since",
+	"repaired": "other NUMA nodes, as few and no farther apart",
+	"rejected:format": "the hint cannot be read",
+	"rejected:version": "the hint is of another version",
+	"rejected:uid": "written for another pod",
+	"rejected:node": "written for another node",
+	"rejected:clock": "made in the future",
+	"rejected:expired": "too old",
+	"rejected:numa": "there is no such NUMA node",
+	"rejected:not-fit": "there is not enough of something",
+	"rejected:not-narrowest": "fewer NUMA nodes are enough",
+	"rejected:farther": "others are closer together",
+	"rejected:policy": "the topology policy chooses others",
+	"rejected:foreign-cpuset": "its CPUs are reserved, or another container's",
 	"bound-with-hint": "with a hint for NUMA nodes",
 	"bound": "without: NUMA nodes do not matter, or are not known",
 	"already-bound": "bound by an earlier attempt",
@@ -339,7 +353,7 @@ function drawTally(title, rows) {
 }
 function drawTallies() {
 	const rows = of => Object.entries(of).map(([kind, n]) => [kind, wordsOf(kind), n]);
-	fill($("tallies"), drawTally("Refusals, by kind", rows(figures.refused)), drawTally("Bindings, by what came of them", rows(figures.binds)),
+	fill($("tallies"), drawTally("Refusals, by kind", rows(figures.refused)), drawTally("Hints, by verdict", rows(figures.hints)), drawTally("Bindings, by what came of them", rows(figures.binds)),
 		drawTally("Filter, and what is kept", [["Filters answered", "", figures.filters], ["Nodes asked about", "", figures.nodes_asked], ["Nodes left out", "for all reasons", figures.nodes_left_out],
 			["Avoided", "workloads and nodes that are kept apart after a refusal", figures.avoided], ["Pods on their way", "bound, and in no report yet", figures.waiting]]));
 }

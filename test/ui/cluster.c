@@ -98,6 +98,15 @@ static void go_on(void *ctx)
 	rig_put(&rig, REPORTS, cluster_report(6, generation));
 }
 
+static bool over;
+
+static void end(void *ctx)
+{
+	(void)ctx;
+	over = true;
+	loop_stop(rig.f.loop);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned nr = argc == 3 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
@@ -113,8 +122,11 @@ int main(int argc, char **argv)
 			(void)json_array_append_new(rig.list[REPORTS].items, cluster_report(i, 1));
 	}
 	assert_int_equal(loop_on_signal(rig.f.loop, SIGUSR1, go_on, NULL), 0);
+	assert_int_equal(loop_on_signal(rig.f.loop, SIGTERM, end, NULL), 0);
 	(void)printf("%s\n", rig.f.kubeconfig);
 	(void)fflush(stdout);
-	for (;;)
+	while (!over)
 		loop_run(rig.f.loop);
+	rig_fini(&rig);
+	return 0;
 }

@@ -425,6 +425,29 @@ static void a_refusals_kind_comes_from_the_word_that_kubernetes_has(void **state
 		assert_int_equal(cluster_refusal_kind_of(rows[i].reason), rows[i].kind);
 }
 
+static void hints_are_counted_by_verdict_and_an_event_once(void **state)
+{
+	struct fixture *f = *state;
+
+	cluster_view_hint(f->view, 1, "repaired");
+	cluster_view_hint(f->view, 1, "repaired");
+	cluster_view_hint(f->view, 2, "repaired");
+	cluster_view_hint(f->view, 3, "rejected:farther");
+	cluster_view_hint(f->view, 4, "none");
+	cluster_view_hint(f->view, 5, "");
+	cluster_view_hint(f->view, 6, "repaired\":1");
+	for (uint64_t i = 100; i < 100 + 4096; i++)
+		cluster_view_hint(f->view, i, "rejected:uid");
+	cluster_view_hint(f->view, 1, "repaired"); /* that is too long ago */
+	(void)read_all(f);
+	check(f, "hints",
+		"{\"accepted-stale\":0,\"repaired\":3,\"rejected:format\":0,\"rejected:version\":"
+		"0,\"rejected:uid\":4096,\"rejected:node\":0,\"rejected:clock\":0,\"rejected:"
+		"expired\":0,\"rejected:numa\":0,\"rejected:not-fit\":0,\"rejected:not-"
+		"narrowest\":0,\"rejected:farther\":1,\"rejected:policy\":0,\"rejected:foreign-"
+		"cpuset\":0}");
+}
+
 /* Whatever is in a name, the document can be read, and the name is in it as it was. */
 static void hostile_names_stay_text(void **state)
 {
@@ -558,6 +581,7 @@ int main(void)
 		T(the_samples_of_the_last_hour_are_kept),
 		T(refusals_are_kept_newest_first_and_counted_by_kind),
 		T(a_refusals_kind_comes_from_the_word_that_kubernetes_has),
+		T(hints_are_counted_by_verdict_and_an_event_once),
 		T(hostile_names_stay_text),
 		T(a_cluster_that_is_too_large_has_no_document),
 		T(nodes_may_come_and_go_while_they_are_looked_at),

@@ -131,6 +131,60 @@ static void await_newest(struct rig *r, const char *wanted)
 	json_decref(v);
 }
 
+/* A pod that was bound to n1 while we looked. */
+static void put_bound(struct rig *r, const char *name)
+{
+	json_t *pod = rig_pod(name, 1, "owner");
+
+	(void)new_pod(r, name, 1);
+	(void)json_object_set_new(json_object_get(pod, "spec"), "nodeName", json_string("n1"));
+	rig_put(r, PODS, pod);
+}
+
+/* Of numafitd on n1; verdict "": none. */
+static void put_event(struct rig *r, const char *event, const char *pod, const char *type,
+	const char *reason, const char *verdict)
+{
+	char uid[RIG_UID_MAX];
+
+	(void)snprintf(uid, sizeof uid, "uid-of-%s", pod);
+	rig_put(r, EVENTS,
+		json_pack("{s:{s:s, s:s, s:{s:s}}, s:{s:s, s:s, s:s, s:s}, s:s, s:s, s:s, s:{s:s}}",
+			"metadata", "name", event, "namespace", "default", "annotations",
+			"numafit.io/hint-verdict", verdict, "involvedObject", "kind", "Pod",
+			"namespace", "default", "name", pod, "uid", uid, "reportingComponent",
+			"numafitd", "type", type, "reason", reason, "source", "host", "n1"));
+}
+
+static void verdicts_on_hints_are_counted_and_each_event_once(void **state)
+{
+	static const char wanted[] = "{\"accepted-stale\":0,\"repaired\":1,\"rejected:format\":0,"
+				     "\"rejected:version\":0,\"rejected:uid\":0,\"rejected:node\":"
+				     "0,\"rejected:clock\":0,\"rejected:expired\":0,\"rejected:"
+				     "numa\":0,\"rejected:not-fit\":2,\"rejected:not-narrowest\":0,"
+				     "\"rejected:farther\":0,\"rejected:policy\":0,\"rejected:"
+				     "foreign-cpuset\":0}";
+	struct rig *r = *state;
+
+	start_with_page(r);
+	put_bound(r, "b");
+	put_event(r, "e1", "b", "Normal", "NUMAHint", "repaired");
+	put_event(r, "e2", "b", "Warning", "NUMAWish", ""); /* nothing is refused by that */
+	put_event(r, "e3", "b", "Warning", "NUMAHint", "rejected:not-fit");
+	put_event(r, "e3", "b", "Warning", "NUMAHint", "rejected:not-fit"); /* it comes again */
+	put_event(r, "e4", "b", "Warning", "NUMAHint", "rejected:not-known");
+	put_event(r, "e5", "b", "Warning", "NUMAHint", "rejected:not-fit");
+	await_newest(r, "NUMAHint default/b n1 1");
+	auto_free char *text = NULL;
+	while (!text_equal(text, wanted)) {
+		json_t *v = read_page(r, "");
+
+		free(text);
+		text = json_dumps(json_object_get(v, "hints"), JSON_COMPACT);
+		json_decref(v);
+	}
+}
+
 static void refusals_have_kinds_and_pods_without_room_are_among_them(void **state)
 {
 	struct rig *r = *state;
@@ -141,18 +195,9 @@ static void refusals_have_kinds_and_pods_without_room_are_among_them(void **stat
 	await_newest(r, "no-node default/a  1");
 	filter(r, a, FITS_NONE);
 	await_newest(r, "no-node default/a  2");
-	(void)new_pod(r, "b", 1);
-	json_t *b = rig_pod("b", 1, "owner");
-	(void)json_object_set_new(json_object_get(b, "spec"), "nodeName", json_string("n1"));
-	rig_put(r, PODS, json_deep_copy(b));
-	rig_put(r, EVENTS,
-		json_pack("{s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s}, s:s, s:s, s:s, s:{s:s}}",
-			"metadata", "name", "b.1", "namespace", "default", "involvedObject", "kind",
-			"Pod", "namespace", "default", "name", "b", "uid", "uid-of-b",
-			"reportingComponent", "numafitd", "type", "Warning", "reason",
-			"SMTAlignmentError", "source", "host", "n1"));
+	put_bound(r, "b");
+	put_event(r, "e1", "b", "Warning", "SMTAlignmentError", "");
 	await_newest(r, "SMTAlignmentError default/b n1 1");
-	json_decref(b);
 }
 
 int main(void)
@@ -160,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(the_page_shows_what_the_watches_have),
 		T(a_bound_pod_is_taken_from_the_row_at_once),
+		T(verdicts_on_hints_are_counted_and_each_event_once),
 		T(refusals_have_kinds_and_pods_without_room_are_among_them),
 	};
 
