@@ -1,12 +1,14 @@
 /* The page of the cluster. What it shows is brought up to date when a reader asks, and once a
- * minute for a sample: a few nodes in each turn of the loop, so that kube-scheduler does not wait
- * for it. However many ask, that is done once in REST_MS at most, for all of them. */
+ * minute for a sample: some nodes, or one reader's answer, in each turn of the loop, so that
+ * kube-scheduler does not wait for it. However many ask, that is done once in REST_MS at most, for
+ * all of them. */
 #include "extender.h"
 
 #include <errno.h>
 #include <io/log.h>
 #include <numafit/number.h>
 #include <numafit/version.h>
+#include <string.h>
 #include <ui/page_server.h>
 
 enum {
@@ -19,7 +21,7 @@ enum {
 struct page {
 	struct extender *x;
 	struct page_server *server;
-	struct loop_timer *look, *minute;
+	struct loop_timer *turn, *minute;
 	bool looking;                            /* or about to */
 	bool sample;                             /* one is to be taken when all was looked at */
 	size_t at;                               /* the next node to look at */
@@ -28,7 +30,7 @@ struct page {
 		struct http_exchange *exchange;
 		struct cluster_seen seen;
 	} reader[READERS_MAX];
-	unsigned nr_readers;
+	unsigned nr_readers, due; /* the first ones are to be answered now */
 };
 
 /* Answers */
@@ -72,43 +74,65 @@ static void answer_reader(struct page *p, const struct reader *r, const struct c
 		(unsigned long long)(p->longest_ns / NS_PER_US));
 }
 
-static void answer_readers(struct page *p)
+/* Of those that waited when all was looked at; who has come since waits for the next time. */
+static void answer_next_reader(struct page *p)
 {
+	const struct reader next = p->reader[0];
 	struct cluster_figures f;
 
-	if (!p->nr_readers)
-		return;
+	p->due--;
+	p->nr_readers--;
+	memmove(&p->reader[0], &p->reader[1], p->nr_readers * sizeof p->reader[0]);
 	page_figures(p->x, &f);
-	for (unsigned i = 0; i < p->nr_readers; i++)
-		answer_reader(p, &p->reader[i], &f);
-	p->nr_readers = 0;
+	answer_reader(p, &next, &f);
 }
 
 /* Looking */
 
-static void look_on(void *ctx)
+static void look_begin(struct page *p);
+
+static void look_end(struct page *p)
 {
-	struct page *p = ctx;
-	uint64_t since_ns = loop_monotonic_ns(), now_ns;
+	p->ended_ns = loop_monotonic_ns();
+	if (p->sample)
+		cluster_view_sample(p->x->view, loop_wall_ms());
+	p->sample = false;
+	p->due = p->nr_readers;
+}
+
+/* Whether there are more nodes to look at. */
+static bool look_on(struct page *p)
+{
+	uint64_t since_ns = loop_monotonic_ns(), took_ns;
 	bool more;
 
 	if (!p->at)
 		p->began_ns = since_ns;
 	do {
 		more = cluster_view_look(p->x->view, p->x->cluster, &p->at, NODES_AT_ONCE);
-		now_ns = loop_monotonic_ns();
-	} while (more && now_ns - since_ns < TURN_US * (uint64_t)NS_PER_US);
-	p->longest_ns = number_max(p->longest_ns, now_ns - since_ns);
-	if (more) {
-		loop_timer_set(p->look, 0);
+		took_ns = loop_monotonic_ns() - since_ns;
+	} while (more && took_ns < TURN_US * (uint64_t)NS_PER_US);
+	p->longest_ns = number_max(p->longest_ns, took_ns);
+	return more;
+}
+
+/* One turn: some nodes, or one reader. */
+static void on_turn(void *ctx)
+{
+	struct page *p = ctx;
+	bool more = false;
+
+	if (p->due)
+		answer_next_reader(p);
+	else if (!(more = look_on(p)))
+		look_end(p);
+	if (more || p->due) {
+		loop_timer_set(p->turn, 0);
 		return;
 	}
 	p->looking = false;
-	p->ended_ns = now_ns;
-	if (p->sample)
-		cluster_view_sample(p->x->view, loop_wall_ms());
-	p->sample = false;
-	answer_readers(p);
+	if (p->nr_readers || p->sample)
+		look_begin(p);
 }
 
 /* Soon, but not again at once. */
@@ -121,7 +145,7 @@ static void look_begin(struct page *p)
 	p->looking = true;
 	p->at = 0;
 	p->longest_ns = 0;
-	loop_timer_set(p->look, rested_ms < REST_MS ? REST_MS - rested_ms : 0);
+	loop_timer_set(p->turn, rested_ms < REST_MS ? REST_MS - rested_ms : 0);
 }
 
 static void on_minute(void *ctx)
@@ -155,7 +179,10 @@ static void on_page_reader_gone(void *ctx, struct http_exchange *x)
 
 	for (unsigned i = 0; i < p->nr_readers; i++)
 		if (p->reader[i].exchange == x) {
-			p->reader[i] = p->reader[--p->nr_readers];
+			p->nr_readers--;
+			p->due -= i < p->due;
+			memmove(&p->reader[i], &p->reader[i + 1],
+				(p->nr_readers - i) * sizeof p->reader[0]);
 			return;
 		}
 }
@@ -176,7 +203,7 @@ void page_start(struct extender *x)
 		return;
 	struct page *p = x->page = xcalloc(1, sizeof *p);
 	p->x = x;
-	p->look = loop_timer_new(x->loop, look_on, p);
+	p->turn = loop_timer_new(x->loop, on_turn, p);
 	p->minute = loop_timer_new(x->loop, on_minute, p);
 	on_minute(p);
 	p->server = page_server_new(&(struct page_server_options){
@@ -199,7 +226,7 @@ void page_stop(struct extender *x)
 	if (!p)
 		return;
 	page_server_free(p->server);
-	loop_timer_close(p->look);
+	loop_timer_close(p->turn);
 	loop_timer_close(p->minute);
 	free(p);
 }
