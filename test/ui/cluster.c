@@ -1,7 +1,7 @@
 /* An API server for tests of the page of the cluster: so many nodes with so many NUMA nodes, in
  * three pools; of the first nodes some are odd. It prints the path of a kubeconfig and serves until
- * it is killed; with SIGUSR1 the cluster goes on: pods are refused, a node becomes stale, one goes.
- * usage: ui_cluster NODES ZONES */
+ * it is killed; with SIGUSR1 the cluster goes on: pods are refused, a node becomes stale, one goes;
+ * and the next time a node has an event about a hint. usage: ui_cluster NODES ZONES */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,12 +82,26 @@ static void refuse_pod(const char *name, const char *node, const char *reason)
 	rig_put(&rig, PODS, bound);
 }
 
+/* What the node says of the hint of the pod that another scheduler has bound there. */
+static void judge_hint(void)
+{
+	rig_put(&rig, EVENTS,
+		json_pack("{s:{s:s, s:s, s:{s:s}}, s:{s:s, s:s}, s:s, s:s, s:s, s:{s:s}}",
+			"metadata", "name", "hint", "namespace", "default", "annotations",
+			"numafit.io/hint-verdict", "repaired", "involvedObject", "kind", "Pod",
+			"uid", "uid-of-by-another-scheduler", "reportingComponent", "numafitd",
+			"type", "Normal", "reason", "NUMAHint", "source", "host", odd[2]));
+}
+
 static void go_on(void *ctx)
 {
 	static unsigned generation = 1;
 
 	(void)ctx;
-	generation++;
+	if (generation++ > 1) {
+		judge_hint();
+		return;
+	}
 	refuse_pod("refused-0", odd[0], "TopologyAffinityError");
 	refuse_pod("<b onclick=alert(3)>refused-1</b>", "node-7", "TopologyAffinityError");
 	json_t *stranger = rig_pod("by-another-scheduler", 4, NULL);

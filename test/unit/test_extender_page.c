@@ -131,7 +131,7 @@ static void await_newest(struct rig *r, const char *wanted)
 	json_decref(v);
 }
 
-/* A pod that was bound to n1 while we looked. */
+/* A pod, the only one, that was bound to n1 while we looked. */
 static void put_bound(struct rig *r, const char *name)
 {
 	json_t *pod = rig_pod(name, 1, "owner");
@@ -139,6 +139,9 @@ static void put_bound(struct rig *r, const char *name)
 	(void)new_pod(r, name, 1);
 	(void)json_object_set_new(json_object_get(pod, "spec"), "nodeName", json_string("n1"));
 	rig_put(r, PODS, pod);
+	do /* events come on another connection */
+		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	while (!strstr(r->answer, "\nnumafit_extender_pods 1\n"));
 }
 
 /* Of numafitd on n1; verdict "": none. */
