@@ -16,8 +16,8 @@ static unsigned nr_zones;
 
 static const char *const pools[] = {"latency", "batch", "\"><script>alert(2)</script>"};
 static const char *const odd[ODD] = {"<img src=x onerror=alert(1)>",
-	"a-name-that-is-as-long-as-those-of-nodes-may-be-in-kubernetes.0123456789012345678901234567890123456789012345678901."
-	"01234567890123456789012345678901234567890123456789.example.com",
+	("a-name-that-is-as-long-as-those-of-nodes-may-be-in-kubernetes.0123456789012345678901234567890123456789012345678901."
+	 "01234567890123456789012345678901234567890123456789.example.com"),
 	"unnamed", "unreported", "goes-away"};
 
 static const char *node_name(char out[NAME_ROOM], unsigned i)
