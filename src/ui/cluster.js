@@ -351,9 +351,14 @@ function drawTally(title, rows) {
 	return el("table", { role: "table" }, el("caption", null, title), el("tbody", { role: "rowgroup" }, ...rows.map(([kind, words, n]) =>
 		el("tr", { role: "row", className: n ? "" : "zero" }, el("td", { role: "cell" }, kind, words ? el("div", { className: "why" }, words) : null), el("td", { role: "cell" }, number(n))))));
 }
+// There are many ways to be rejected: those that have not come are one row
+function verdicts(all) {
+	const isRejected = ([kind]) => kind.startsWith("rejected"), rejected = all.filter(row => isRejected(row) && row[2]);
+	return [...all.filter(row => !isRejected(row)), ...rejected, [rejected.length ? "rejected otherwise" : "rejected", "", 0]];
+}
 function drawTallies() {
 	const rows = of => Object.entries(of).map(([kind, n]) => [kind, wordsOf(kind), n]);
-	fill($("tallies"), drawTally("Refusals, by kind", rows(figures.refused)), drawTally("Hints, by verdict", rows(figures.hints)), drawTally("Bindings, by what came of them", rows(figures.binds)),
+	fill($("tallies"), drawTally("Refusals, by kind", rows(figures.refused)), drawTally("Hints, by verdict", verdicts(rows(figures.hints))), drawTally("Bindings, by what came of them", rows(figures.binds)),
 		drawTally("Filter, and what is kept", [["Filters answered", "", figures.filters], ["Nodes asked about", "", figures.nodes_asked], ["Nodes left out", "for all reasons", figures.nodes_left_out],
 			["Avoided", "workloads and nodes that are kept apart after a refusal", figures.avoided], ["Pods on their way", "bound, and in no report yet", figures.waiting]]));
 }
