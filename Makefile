@@ -93,8 +93,8 @@ $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	$(call SAY,PROTOC,$<)
 	@mkdir -p $(@D)
 	$(Q)protoc-c --proto_path=proto --proto_path=$(PB_INCLUDE) --c_out=$(B)/gen $<
-# The files of the status page are in this one (.incbin).
-$(B)/src/ui/assets.o: $(wildcard src/ui/page.* src/ui/*.svg)
+# The files of the pages are in this one (.incbin).
+$(B)/src/ui/assets.o: $(wildcard src/ui/*.html src/ui/*.css src/ui/*.js src/ui/*.svg)
 PB_USERS := $(patsubst %.c,$(B)/%.o,$(wildcard src/*/*_pb.c test/*/*_pb.c))
 $(PB_USERS): | $(PB_H)
 
@@ -139,6 +139,8 @@ $(B)/interop/$(basename $(notdir $(1))): $(B)/$(1:.c=.o) $(LIBS)
 	$$(call link,$$(if $$(findstring upgrade,$(1)),-lcmocka))
 endef
 $(foreach p,$(PEERS),$(eval $(call peer,$p)))
+$(B)/ui_cluster: $(B)/test/ui/cluster.o $(LIBS)
+	$(call link,-lcmocka)
 $(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
 	$(call link,-lcmocka)
 
@@ -190,10 +192,11 @@ e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2
 	@tools/setup build e2e
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
-ui-test: ## look at the status page with a headless Chromium: structure, hostile names, width, colours (Debian alone)
+ui-test: ## look at the pages of a node and of a cluster with a headless Chromium: structure, hostile names, width, colours (Debian alone)
 	@tools/setup build ui
-	@$(MAKE) -s $(B)/numafitd $(B)/ui_runtime
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit-extender $(B)/ui_runtime $(B)/ui_cluster
 	@test/ui/run $(B)
+	@test/ui/run-cluster $(B)
 soak: ## churn, kills, full disks, hotplug and more for MINUTES (10), at random from SEED (needs Go)
 	@tools/setup build interop
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit

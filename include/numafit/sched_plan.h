@@ -44,6 +44,7 @@ struct sched_candidate {
 	const struct sched_node *node;
 	const struct volcano_node *volcano; /* NULL: none */
 	bool stale;                         /* what is known of its zones must not be relied upon */
+	uint64_t revision; /* of a cluster's: another number each time that it was made anew */
 };
 
 /* A pod made ready. Holds working memory: one thread. profile, pod and names are borrowed. */

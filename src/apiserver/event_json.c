@@ -17,8 +17,12 @@ enum {
 	UTF8_TAIL_MAX = 3
 };
 
+struct annotations {
+	enum advice_verdict verdict;
+};
 struct metadata {
 	char name[EVENT_NAME_MAX + 1], ns[EVENT_NAME_MAX + 1];
+	const struct annotations *annotations; /* NULL: none */
 };
 struct object {
 	const char *api_version, *kind, *field_path;
@@ -38,10 +42,18 @@ struct form {
 	unsigned count;
 };
 
+static const struct field annotation_rows[] = {
+	FIELD("numafit.io/hint-verdict", NAME, offsetof(struct annotations, verdict),
+		.words = advice_verdict_words, .max = NR_ADVICE_VERDICTS),
+};
+static const struct fields annotation_fields = FIELDS(annotation_rows, struct annotations);
+
 #define AT(member) offsetof(struct metadata, member)
 static const struct field metadata_rows[] = {
 	FIELD("name", CHARS, AT(name), .max = EVENT_NAME_MAX + 1),
 	FIELD("namespace", CHARS, AT(ns), .max = EVENT_NAME_MAX + 1),
+	FIELD("annotations", POINTER, AT(annotations), .optional = true,
+		.fields = &annotation_fields),
 };
 static const struct fields metadata_fields = FIELDS(metadata_rows, struct metadata);
 #undef AT
@@ -151,9 +163,11 @@ char *event_json_format(const struct pod_event *event, const struct event_times 
 		.source = {.component = component},
 		.count = times->nr,
 	};
+	const struct annotations annotations = {event->verdict};
 	char path[FIELD_PATH_MAX];
 	struct text t;
 
+	f.metadata.annotations = event->verdict != ADVICE_NONE ? &annotations : NULL;
 	put_name(f.metadata.name, event->pod, unique);
 	(void)text_copy(f.metadata.ns, sizeof f.metadata.ns, event->ns);
 	(void)text_copy(f.object.ns, sizeof f.object.ns, event->ns);

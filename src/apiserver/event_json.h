@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_APISERVER_EVENT_JSON_H
 #define NUMAFIT_APISERVER_EVENT_JSON_H
 
+#include <numafit/advice.h>
 #include <numafit/pod.h>
 
 /* A core/v1 Event about a pod, as `kubectl describe pod` shows it. */
@@ -20,6 +21,9 @@ struct pod_event {
 	const char *ns, *pod, *uid;
 	const char *container; /* NULL: the pod as a whole */
 	enum container_kind kind;
+	/* on a scheduler's hint, as the annotation numafit.io/hint-verdict; ADVICE_NONE: it is not
+	 * about one */
+	enum advice_verdict verdict;
 };
 
 /* How often it was, and when; ms since the epoch. */

@@ -116,6 +116,7 @@ static struct note *events_find_or_add_note(
 		.uid = arena_strdup(&n->memory, event->uid),
 		.container = arena_strdup(&n->memory, event->container),
 		.kind = event->kind,
+		.verdict = event->verdict,
 	};
 	memcpy(n->message, message, sizeof message);
 	n->due_ns = now;

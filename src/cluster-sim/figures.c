@@ -2,9 +2,9 @@
 #include <cluster-sim/world_state.h>
 
 #include <errno.h>
-#include <numafit/number.h>
+#include <numafit/fragmentation.h>
 
-enum { FRAGMENT_CPUS = 8, SAMPLES_AN_HOUR = SAMPLES / DAY_HOURS };
+enum { SAMPLES_AN_HOUR = SAMPLES / DAY_HOURS };
 
 void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *answer)
 {
@@ -27,20 +27,20 @@ void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *
 static double world_fragmentation(const struct world *w)
 {
 	const struct topo *t = &w->set->machine->topo;
-	uint64_t unasked = 0, pods = 0;
+	struct fragmentation f = {0};
 
 	for (unsigned i = 0; i < w->set->options->nr_nodes; i++) {
 		const struct world_node *n = &w->node[i];
 		const struct cpuset whole = ledger_free_cpus(n->is.ledger);
 		const struct quantity *has = amounts_find(&n->seen.allocatable, RESOURCE_CPU);
-		uint64_t left = (uint64_t)quantity_sub(*has, n->asked[0].q).whole, there = 0;
+		uint64_t free[NODES_MAX];
+		unsigned nr = 0;
 
 		nodeset_each (z, t->nodes)
-			there += cpuset_count_and(&whole, &t->node[z].cpus) / FRAGMENT_CPUS;
-		unasked += left;
-		pods += number_min(there, left / FRAGMENT_CPUS);
+			free[nr++] = cpuset_count_and(&whole, &t->node[z].cpus);
+		fragmentation_add(&f, free, nr, (uint64_t)quantity_sub(*has, n->asked[0].q).whole);
 	}
-	return unasked ? 1 - (double)(pods * FRAGMENT_CPUS) / (double)unasked : 0;
+	return fragmentation_share(&f);
 }
 
 /* Pods that have come and are to be tried again. */

@@ -46,7 +46,7 @@ static size_t plain_length(const char *s, bool whole)
 	return (size_t)(end - s);
 }
 
-static void put_string(struct text *t, const char *s)
+void fields_write_string(struct text *t, const char *s)
 {
 	size_t plain = plain_length(s, false);
 	bool whole = s[plain] && text_is_utf8(s, strlen(s));
@@ -78,7 +78,7 @@ static void put_set(
 		(void)nodeset_format(*(const struct nodeset *)set, ids, list, sizeof list);
 	else
 		(void)tokenset_format(set, ids, list, sizeof list);
-	put_string(t, list);
+	fields_write_string(t, list);
 }
 
 static void put_array(struct text *t, const struct fields *f, const char *first, size_t nr,
@@ -97,9 +97,9 @@ static void put_map(struct text *t, const struct key_value *pairs, size_t nr)
 	text_put(t, "{", 1);
 	for (size_t i = 0; i < nr; i++) {
 		text_put(t, ",", i > 0);
-		put_string(t, pairs[i].key);
+		fields_write_string(t, pairs[i].key);
 		text_put(t, ":", 1);
-		put_string(t, pairs[i].value);
+		fields_write_string(t, pairs[i].value);
 	}
 	text_put(t, "}", 1);
 }
@@ -130,13 +130,13 @@ static void put_value(
 		text_put_u64(t, n > INT64_MAX ? -n : n);
 		return;
 	case FIELD_STRING:
-		put_string(t, MEMBER(char *, p, 0) ? MEMBER(char *, p, 0) : "");
+		fields_write_string(t, MEMBER(char *, p, 0) ? MEMBER(char *, p, 0) : "");
 		return;
 	case FIELD_CHARS:
-		put_string(t, p);
+		fields_write_string(t, p);
 		return;
 	case FIELD_NAME:
-		put_string(t, f->words[MEMBER(unsigned, p, 0)]);
+		fields_write_string(t, f->words[MEMBER(unsigned, p, 0)]);
 		return;
 	case FIELD_CPUS:
 	case FIELD_NODES:

@@ -64,5 +64,7 @@ struct fields {
  * nodes. What does not fit shows in t->cut. Bytes that are not UTF-8 become U+FFFD. */
 void fields_write(
 	struct text *t, const struct fields *f, const void *from, const struct node_ids *ids);
+/* The string as JSON, appended likewise. */
+void fields_write_string(struct text *t, const char *s);
 
 #endif

@@ -4,6 +4,7 @@
 #include <apiserver/auth.h>
 #include <errno.h>
 #include <io/http_server_listen.h>
+#include <numafit/host_kind.h>
 #include <numafit/text.h>
 #include <string.h>
 
@@ -32,6 +33,15 @@ static int extender_check_metrics(const struct extender_config *c, struct err *e
 	return err_set(e, EADDRINUSE, "%s: listen has that port", address);
 }
 
+static int extender_check_page(const struct extender_config *c, struct err *e)
+{
+	char buf[ADDRESS_MAX];
+
+	return *c->ui_address ? http_check_address(host_as_address(c->ui_address, buf, sizeof buf),
+					HTTP_ADDRESS_HERE, e)
+			      : 0;
+}
+
 /* With the files that it names. */
 static int extender_check_kubeconfig(const struct extender_config *c, struct err *e)
 {
@@ -54,6 +64,7 @@ void extender_check_here(const struct extender *x, struct mistakes *all)
 	} checks[] = {
 		{"listen", extender_check_listen},
 		{"metrics.address", extender_check_metrics},
+		{"ui.address", extender_check_page},
 		{"kubeconfig", extender_check_kubeconfig},
 	};
 	struct err e;

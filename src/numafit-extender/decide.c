@@ -143,6 +143,9 @@ char *decide_filter(
 	x->measured.nodes_asked[VERB_FILTER] += args.nr;
 	x->measured.nodes_refused += args.nr - fitting;
 	out->nowhere = args.nr && !fitting;
+	(void)text_copy(out->uid, sizeof out->uid, a.pod.pod.uid);
+	(void)text_copy(out->ns, sizeof out->ns, a.pod.pod.ns);
+	(void)text_copy(out->pod, sizeof out->pod, a.pod.pod.name);
 	/* with one node left the scheduler does not ask which is the best */
 	struct kept_node kept = {0};
 	if (fitting == 1)

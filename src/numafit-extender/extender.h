@@ -2,6 +2,7 @@
 #define NUMAFIT_EXTENDER_EXTENDER_H
 
 #include <apiserver/reflector.h>
+#include <numafit-extender/cluster_view.h>
 #include <numafit-extender/extender_json.h>
 #include <numafit-extender/extender_metrics_text.h>
 #include <numafit-extender/extender_watch_json.h>
@@ -11,8 +12,9 @@
 #include <numafit/advice.h>
 
 /* The scheduler's side: state.c follows the cluster, serve.c speaks with kube-scheduler, decide.c
- * answers it, bind.c binds, and pods.c remembers pods and what was decided in between. Replicas
- * know nothing of each other: what one has bound, the others learn from the pods. */
+ * answers it, bind.c binds, pods.c remembers pods and what was decided in between, and page.c shows
+ * the cluster to people. Replicas know nothing of each other: what one has bound, the others learn
+ * from the pods. */
 
 struct json_t;
 struct kept;
@@ -20,6 +22,7 @@ struct unbound;
 struct bind;
 struct second_look;
 struct tls;
+struct page;
 
 struct watch {
 	struct extender *x;
@@ -46,6 +49,8 @@ struct extender {
 	struct tls *tls;                  /* NULL: plain HTTP */
 	struct bind *binds;               /* under way */
 	struct second_look *second_look;
+	struct cluster_view *view; /* NULL: there is no page of the cluster */
+	struct page *page;
 	struct extender_metrics measured;
 	uint64_t stranger_said_ns; /* 0: not yet */
 	bool stopping;
@@ -97,9 +102,11 @@ const struct kept_node *kept_find(const struct kept *k, const char *uid, const c
 
 /* decide.c: the body of the answer, which the caller frees; NULL with text: the request is not
  * understood. */
+enum { POD_UID_BYTES = 64, POD_NS_BYTES = 64, POD_NAME_BYTES = 256 };
 struct decided {
 	size_t len;   /* of the body */
 	bool nowhere; /* of some nodes none does; untouched by verbs to which this does not apply */
+	char uid[POD_UID_BYTES], ns[POD_NS_BYTES], pod[POD_NAME_BYTES]; /* of which pod that is */
 };
 char *decide_filter(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
@@ -145,11 +152,15 @@ void answer_count(struct extender *x, enum extender_verb verb, enum extender_res
 int serve_start(struct extender *x, struct err *e);
 void serve_stop(struct extender *x);
 
+/* page.c: the page of the cluster, where ui.address says. After state_start(). */
+void page_start(struct extender *x);
+void page_stop(struct extender *x);
+
 /* tls.c: what the files of tls say, into *o for as long as they do not change; new connections are
  * by what they say then, unless that is no certificate, key or authority: then all is as it was.
  * -errno with text: they cannot be read. */
-/* What a start would find beyond what the file says by itself: addresses and ports that may be used,
- * the files of tls, the kubeconfig with those that it names. Mistakes are added to *all. */
+/* What a start would find beyond what the file says by itself: addresses and ports that may be
+ * used, the files of tls, the kubeconfig with those that it names. Mistakes are added to *all. */
 void extender_check_here(const struct extender *x, struct mistakes *all);
 
 int tls_start(struct extender *x, struct http_server_options *o, struct err *e);

@@ -6,7 +6,8 @@ static const char *const verb_names[] = {[VERB_FILTER] = "filter",
 	[VERB_BIND] = "bind"};
 static const char *const result_names[] = {
 	[RESULT_OK] = "ok", [RESULT_BAD] = "bad-request", [RESULT_NOT_READY] = "not-ready"};
-static const char *const bound_names[] = {[BOUND_WITH_ADVICE] = "bound-with-hint",
+const char *const extender_bound_names[NR_EXTENDER_BOUNDS] = {
+	[BOUND_WITH_ADVICE] = "bound-with-hint",
 	[BOUND_PLAIN] = "bound",
 	[BOUND_ALREADY] = "already-bound",
 	[BIND_CONFLICT] = "conflict",
@@ -57,7 +58,7 @@ static const struct metric extender_metrics[] = {
 		"Connections closed for others, or because they were too slow.",
 		BY("reason", closed_names)),
 	ROW("binds_total", COUNTER, U64, binds, "Bindings, by what came of them.",
-		BY("result", bound_names)),
+		BY("result", extender_bound_names)),
 	ROW("binds_in_flight", GAUGE, U64, binding,
 		"Bindings that the API server has yet to answer."),
 	ROW("nodes", GAUGE, U64, cluster.nodes, "Nodes that are known."),

@@ -13,6 +13,7 @@ const char *extender_verb_name(unsigned verb); /* "filter", ... */
 /* How a request ended: done; not understood (400); the extender is not ready (503). */
 enum extender_result { RESULT_OK, RESULT_BAD, RESULT_NOT_READY, NR_EXTENDER_RESULTS };
 
+/* What came of a binding. */
 enum extender_bound {
 	BOUND_WITH_ADVICE,
 	BOUND_PLAIN,   /* NUMA nodes do not matter to the pod, or the node says nothing of them */
@@ -22,6 +23,7 @@ enum extender_bound {
 	BIND_UNKNOWN,  /* no pod, or nobody knows what became of it */
 	NR_EXTENDER_BOUNDS
 };
+extern const char *const extender_bound_names[NR_EXTENDER_BOUNDS]; /* "bound-with-hint", ... */
 
 /* A list that is watched. */
 enum extender_watch {
@@ -29,7 +31,7 @@ enum extender_watch {
 	WATCH_PODS,
 	WATCH_REPORTS,
 	WATCH_NUMATOPOLOGIES,
-	WATCH_EVENTS, /* of numafitd's, that are warnings */
+	WATCH_EVENTS, /* numafitd's */
 	NR_WATCHES
 };
 const char *extender_watch_name(unsigned watch); /* "nodes", ... */

@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <jansson.h>
 #include <numafit/mem.h>
+#include <numafit/nrt_fingerprint.h>
 #include <numafit/text.h>
 #include <string.h>
 #include <time.h>
 
 enum { MILLI = 1000 };
+static const uint64_t number_factor = 0x9e3779b97f4a7c15; /* odd */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -111,6 +113,16 @@ static bool refuses_container(const json_t *statuses)
 	return false;
 }
 
+static const char *refusal_of(const json_t *status)
+{
+	if (text_equal(text_of(status, "reason"), topology_error))
+		return topology_error;
+	return refuses_container(json_object_get(status, "containerStatuses")) ||
+			       refuses_container(json_object_get(status, "initContainerStatuses"))
+		       ? create_error
+		       : NULL;
+}
+
 /* The end of that second; 0: it is no metav1.Time. */
 static int64_t ms_of(const char *text)
 {
@@ -155,6 +167,22 @@ const char *extender_pod_json_node(const json_t *v)
 	return text_of(json_object_get(v, "spec"), "nodeName");
 }
 
+const char *extender_node_json_label(const json_t *v, const char *key)
+{
+	return text_of(json_object_get(json_object_get(v, "metadata"), "labels"), key);
+}
+
+/* What numafitd says with it; with the reason nothing is refused, though it is a warning. */
+static const char hint_verdict[] = "numafit.io/hint-verdict", wish_reason[] = "NUMAWish";
+
+static uint64_t event_number(const json_t *metadata, const json_t *count)
+{
+	uint64_t number = xxh64_text(text_of(metadata, "namespace"));
+
+	number = number * number_factor + xxh64_text(text_of(metadata, "name"));
+	return number * number_factor + (uint64_t)json_integer_value(count);
+}
+
 /* Who may write events may write any: they are believed of pods of their own namespace. */
 bool extender_event_json_read(const json_t *v, struct extender_event *out)
 {
@@ -164,11 +192,16 @@ bool extender_event_json_read(const json_t *v, struct extender_event *out)
 	*out = (struct extender_event){
 		.ns = text_of(metadata, "namespace"),
 		.uid = text_of(about, "uid"),
+		.pod = text_of(about, "name"),
+		.reason = text_of(v, "reason"),
+		.verdict = text_of(json_object_get(metadata, "annotations"), hint_verdict),
+		.number = event_number(metadata, json_object_get(v, "count")),
 		.node = text_of(json_object_get(v, "source"), "host"),
 	};
+	out->refuses =
+		text_equal(text_of(v, "type"), "Warning") && !text_equal(out->reason, wish_reason);
 	return text_equal(text_of(about, "kind"), "Pod") &&
-	       text_equal(text_of(v, "reportingComponent"), "numafitd") &&
-	       text_equal(text_of(v, "type"), "Warning") && *out->node;
+	       text_equal(text_of(v, "reportingComponent"), "numafitd") && *out->node;
 }
 
 int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct topo *every_node,
@@ -184,9 +217,7 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 		.pending = text_equal(phase, "Pending"),
 		.running = text_equal(phase, "Running"),
 		.ended = text_equal(phase, "Succeeded") || text_equal(phase, "Failed"),
-		.refused = text_equal(text_of(status, "reason"), topology_error) ||
-			   refuses_container(json_object_get(status, "containerStatuses")) ||
-			   refuses_container(json_object_get(status, "initContainerStatuses")),
+		.refused = refusal_of(status),
 		.bound_ms = bound_ms_of(metadata, status),
 	};
 	int rc = sched_pod_json_read(v, r, &out->pod, e);

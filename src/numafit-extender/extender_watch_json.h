@@ -14,7 +14,7 @@ struct extender_pod {
 	const char *node;                /* that it is bound to; "": none yet */
 	const char *workload;            /* its controller's uid, else its own */
 	bool pending, running, ended;    /* by its phase */
-	bool refused;                    /* the node has refused it: no room on NUMA nodes */
+	const char *refused;             /* the node has refused it: Kubernetes' word; NULL: no */
 	bool ours;                       /* it has our hint, for this pod on this node */
 	const struct sched_taken *taken; /* by the hint */
 	size_t nr_taken;
@@ -38,10 +38,16 @@ void extender_every_node(struct topo *t);
  * api_json_free(). NULL: it is none. */
 struct json_t *extender_pod_json_keep(struct json_t *v);
 
-/* A v1.Event in which numafitd says that its node has refused a pod, or a scheduler's advice on it.
- * Strings are the object's. */
+/* The value of a v1.Node's label; "": it has none of that key. Borrowed. */
+const char *extender_node_json_label(const struct json_t *v, const char *key);
+
+/* A v1.Event in which numafitd says something of a pod on its node. Strings are the object's. */
 struct extender_event {
-	const char *ns, *uid; /* the pod's */
+	const char *ns, *uid, *pod; /* the pod's */
+	const char *reason;         /* "TopologyAffinityError", ... */
+	bool refuses;               /* the pod, or a scheduler's advice on it */
+	const char *verdict;        /* on that advice, "rejected:not-fit"; "": none */
+	uint64_t number;            /* another one for each event, and each time that it happens */
 	const char *node;
 };
 /* False: it says something else. */

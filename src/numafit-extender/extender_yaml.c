@@ -5,6 +5,7 @@
 #include <codec/flat_yaml.h>
 #include <core/settings_row.h>
 #include <errno.h>
+#include <numafit/host_kind.h>
 #include <numafit/mistakes.h>
 #include <numafit/number.h>
 #include <string.h>
@@ -80,6 +81,14 @@ static const struct row rows[] = {
 		"where metrics and health are served over plain HTTP, for clients without a "
 		"certificate; "
 		"empty: only with the rest"),
+	ROW("ui.address", string, ui_address, "",
+		"where the page of the cluster is served over HTTP, on a loopback address such as "
+		"127.0.0.1:9469; empty: nowhere"),
+	ROW("ui.insecure", bool, ui_insecure, "false",
+		"take any other address as well: everybody who reaches it sees the names of all "
+		"nodes, and of pods that were refused"),
+	ROW("ui.poolLabel", string, pool_label, "",
+		"label of nodes by whose values the page groups them; empty: it does not"),
 	ROW("kubeconfig", string, kubeconfig, "",
 		"how to reach the API server; without it, as a pod of the cluster"),
 	ROW("context", string, context, "", "of the kubeconfig; without it, its current one"),
@@ -317,6 +326,16 @@ static int extender_set_listen(struct extender_config *c, struct err *e)
 		VALUE_SHOWN, c->listen);
 }
 
+static int check_page_address(struct extender_config *c, struct err *e)
+{
+	if (!*c->ui_address || c->ui_insecure || host_kind_of(c->ui_address) == HOST_LOOPBACK)
+		return 0;
+	return err_set(e, EINVAL,
+		"ui.address: \"%.*s\" is no loopback address, such as 127.0.0.1:9469; another one "
+		"takes ui.insecure: true",
+		VALUE_SHOWN, c->ui_address);
+}
+
 /* What no key alone can show. */
 static const struct {
 	const char *key; /* where it is to be mended */
@@ -326,6 +345,7 @@ static const struct {
 	{"tls.clientCAFile", check_client_ca},
 	{"maxHeldBytes", check_held_bytes},
 	{"listen", extender_set_listen},
+	{"ui.address", check_page_address},
 };
 
 static int extender_set_defaults(struct extender_config *c, struct err *e)

@@ -13,6 +13,7 @@
  *	listen: :9467                  # every key is in the table of extender_doc()
  *	tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}
  *	metrics: {address: ":9468"}
+ *	ui: {address: "127.0.0.1:9469", poolLabel: example.com/pool}
  *	plugins:                       # names and arguments are upstream's
  *	- name: NodeResourceTopologyMatch
  *	  weight: 2
@@ -29,6 +30,9 @@ enum extender_stale { STALE_HOLD, STALE_PASS };
 struct extender_config {
 	const char *listen, *cert_file, *key_file, *client_ca_file; /* files: "": none */
 	const char *metrics_address;                                /* "": none of its own */
+	const char *ui_address; /* of the page of the cluster; "": none */
+	const char *pool_label; /* by which its nodes are grouped; "": by none */
+	bool ui_insecure;       /* that may be another address than a loopback one */
 	const char *kubeconfig, *context;
 	bool insecure; /* every client is served, though none has shown a certificate */
 	uint64_t request_bytes_max, held_bytes_max, api_timeout_ms, refusal_delay_ms, score_max;

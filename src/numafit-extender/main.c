@@ -54,6 +54,8 @@ static void print_extender_check(const struct extender_config *c)
 		c->insecure && !*c->client_ca_file ? ", whoever comes (insecure)" : "");
 	if (*c->metrics_address)
 		(void)printf("metrics and health at %s\n", c->metrics_address);
+	if (*c->ui_address)
+		(void)printf("page of the cluster at %s\n", c->ui_address);
 	for (unsigned i = 0; i < c->profile.nr; i++)
 		(void)printf("plugin %s, weight %lld\n",
 			sched_plugin_name(c->profile.use[i].plugin),
@@ -90,7 +92,11 @@ static int start_extender(struct extender *x, struct err *e)
 		return err_set(e, EIO, "signal handlers cannot be set");
 	int rc = state_start(x, e);
 
-	return rc ? rc : serve_start(x, e);
+	if (!rc)
+		rc = serve_start(x, e);
+	if (!rc)
+		page_start(x);
+	return rc;
 }
 
 static int run_extender(struct extender *x, struct err *e)
@@ -116,6 +122,7 @@ static int run_extender(struct extender *x, struct err *e)
 		log_line(LOG_INFO, "stopped", "binds=%llu",
 			(unsigned long long)x->measured.binds[BOUND_WITH_ADVICE]);
 	}
+	page_stop(x);
 	serve_stop(x);
 	bind_stop(x);
 	state_stop(x);

@@ -95,6 +95,17 @@ static bool second_look_begin(struct extender *x, struct http_exchange *exchange
 	return true;
 }
 
+static void note_nowhere(struct extender *x, const struct decided *d)
+{
+	if (x->view && d->nowhere)
+		cluster_view_refused(x->view, &(struct cluster_refusal){.time_ms = loop_wall_ms(),
+						      .kind = REFUSED_NOWHERE,
+						      .uid = d->uid,
+						      .ns = d->ns,
+						      .pod = d->pod,
+						      .node = ""});
+}
+
 static void answer_verb(struct extender *x, struct http_exchange *exchange, enum extender_verb verb,
 	const struct http_request *r, uint64_t since_ns, bool again)
 {
@@ -106,6 +117,7 @@ static void answer_verb(struct extender *x, struct http_exchange *exchange, enum
 		refuse_request(x, exchange, verb, since_ns, e.text);
 	} else if (again || !out.nowhere || !second_look_begin(x, exchange, r, since_ns)) {
 		answer_count(x, verb, RESULT_OK, since_ns);
+		note_nowhere(x, &out);
 		answer_json(exchange, body, out.len);
 	}
 }

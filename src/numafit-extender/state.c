@@ -18,16 +18,21 @@ enum {
 
 /* Objects */
 
+/* reason: Kubernetes' word for it. */
 static void note_refusal(
-	struct extender *x, const char *uid, const char *workload, const char *node)
+	struct extender *x, struct cluster_refusal r, const char *reason, const char *workload)
 {
 	char quoted[512], pod[512];
 
+	r.time_ms = loop_wall_ms();
+	r.kind = cluster_refusal_kind_of(reason);
 	x->measured.refusals++;
 	if (x->config.avoid)
-		sched_avoid_refused(x->avoid, workload, node, uid, loop_wall_ms());
-	log_line(LOG_INFO, "refused", "uid=%s node=%s avoided=%s", log_text(pod, sizeof pod, uid),
-		log_text(quoted, sizeof quoted, node), x->config.avoid ? "yes" : "no");
+		sched_avoid_refused(x->avoid, workload, r.node, r.uid, r.time_ms);
+	if (x->view)
+		cluster_view_refused(x->view, &r);
+	log_line(LOG_INFO, "refused", "uid=%s node=%s avoided=%s", log_text(pod, sizeof pod, r.uid),
+		log_text(quoted, sizeof quoted, r.node), x->config.avoid ? "yes" : "no");
 }
 
 /* Until it runs a pod may still be refused; that is counted once. */
@@ -49,7 +54,10 @@ static void follow_start(struct extender *x, const struct extender_pod *p, struc
 		unbound_bind(x->unbound, uid, p->pod.ns, p->workload);
 	workload = p->refused ? unbound_refuse(x->unbound, uid, p->pod.ns) : NULL;
 	if (workload)
-		note_refusal(x, uid, workload, p->node);
+		note_refusal(x,
+			(struct cluster_refusal){
+				.uid = uid, .ns = p->pod.ns, .pod = p->pod.name, .node = p->node},
+			p->refused, workload);
 	if (p->ended)
 		(void)unbound_remove(x->unbound, uid);
 }
@@ -62,11 +70,20 @@ static int put_event(struct watch *w, struct json_t *v, const struct sched_reade
 	const char *workload = NULL;
 
 	(void)r, (void)e;
-	if (extender_event_json_read(v, &event) &&
-		text_equal(sched_cluster_node_of(x->cluster, event.uid), event.node))
+	if (!extender_event_json_read(v, &event) ||
+		!text_equal(sched_cluster_node_of(x->cluster, event.uid), event.node))
+		return 0;
+	if (x->view)
+		cluster_view_hint(x->view, event.number, event.verdict);
+	if (event.refuses)
 		workload = unbound_refuse(x->unbound, event.uid, event.ns);
 	if (workload)
-		note_refusal(x, event.uid, workload, event.node);
+		note_refusal(x,
+			(struct cluster_refusal){.uid = event.uid,
+				.ns = event.ns,
+				.pod = event.pod,
+				.node = event.node},
+			event.reason, workload);
 	return 0;
 }
 
@@ -104,9 +121,13 @@ static int put_node(struct watch *w, struct json_t *v, const struct sched_reader
 	struct sched_node node;
 	int rc = sched_node_json_read(v, r, &node, e);
 
-	if (!rc)
-		sched_cluster_put_node(w->x->cluster, &node);
-	return rc;
+	if (rc)
+		return rc;
+	sched_cluster_put_node(w->x->cluster, &node);
+	if (w->x->view)
+		cluster_view_put_node(w->x->view, node.name,
+			extender_node_json_label(v, w->x->config.pool_label));
+	return 0;
 }
 
 static int put_report(
@@ -147,6 +168,8 @@ static void remove_pod(struct extender *x, const struct api_meta *m)
 static void remove_node(struct extender *x, const struct api_meta *m)
 {
 	sched_cluster_remove_node(x->cluster, m->name);
+	if (x->view)
+		cluster_view_remove_node(x->view, m->name);
 }
 
 static void remove_report(struct extender *x, const struct api_meta *m)
@@ -178,9 +201,8 @@ static const struct kind {
 	[WATCH_NUMATOPOLOGIES] = {"/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies", NULL,
 		CLUSTER_NUMATOPOLOGIES, true, put_numatopology, remove_numatopology,
 		"the Numatopologies are not known yet"},
-	[WATCH_EVENTS] = {"/api/v1/events",
-		"fieldSelector=reportingComponent%3Dnumafitd%2Ctype%3DWarning", NR_CLUSTER_KINDS,
-		false, put_event,
+	[WATCH_EVENTS] = {"/api/v1/events", "fieldSelector=reportingComponent%3Dnumafitd",
+		NR_CLUSTER_KINDS, false, put_event,
 		NULL /* dropped after an hour: what they have shown is still so */, NULL},
 };
 
@@ -228,6 +250,8 @@ static void on_list_begin(void *ctx)
 		sched_cluster_begin(w->x->cluster, kinds[w->which].in);
 	if (w->which == WATCH_PODS)
 		unbound_begin(w->x->unbound);
+	if (w->which == WATCH_NODES && w->x->view)
+		cluster_view_begin(w->x->view);
 }
 
 static void on_list_end(void *ctx)
@@ -238,6 +262,8 @@ static void on_list_end(void *ctx)
 		sched_cluster_sweep(w->x->cluster, kinds[w->which].in);
 	if (w->which == WATCH_PODS)
 		unbound_sweep(w->x->unbound);
+	if (w->which == WATCH_NODES && w->x->view)
+		cluster_view_sweep(w->x->view);
 	w->synced = true;
 	w->absent = false;
 }
@@ -330,6 +356,8 @@ int state_start(struct extender *x, struct err *e)
 	x->avoid = sched_avoid_new();
 	x->kept = kept_new();
 	x->unbound = unbound_new();
+	if (*x->config.ui_address)
+		x->view = cluster_view_new((uint64_t)loop_wall_ms());
 	x->api = api_new(x->loop, &o, e);
 	if (!x->api)
 		return err_add(e, -e->code, "API server");
@@ -353,6 +381,7 @@ void state_stop(struct extender *x)
 	kept_free(x->kept);
 	sched_avoid_free(x->avoid);
 	sched_cluster_free(x->cluster);
+	cluster_view_free(x->view);
 }
 
 bool state_ready(const struct extender *x, const char **why)

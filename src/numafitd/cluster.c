@@ -142,7 +142,9 @@ static void emit_advice_event(
 	event->reason = "NUMAHint";
 	event->warning = advice_is_rejection(h->verdict);
 	event->message = message;
+	event->verdict = h->verdict;
 	events_emit(c->events, event);
+	event->verdict = ADVICE_NONE;
 }
 
 static void emit_wish_event(

@@ -224,8 +224,9 @@ void known_node_refresh(struct sched_cluster *c, struct known_node *n)
 	free((void *)(uintptr_t)n->node.pods);
 	n->node.pods = pods_of(n, NULL, &n->node.nr_pods);
 	n->nr_waiting = n->nr_gone = 0;
-	n->candidate = (struct sched_candidate){
-		.node = &n->node, .volcano = n->volcano_memory ? &n->volcano : NULL};
+	n->candidate = (struct sched_candidate){.node = &n->node,
+		.volcano = n->volcano_memory ? &n->volcano : NULL,
+		.revision = ++c->revision};
 	bool gives_back = false;
 	for (size_t i = 0; i < n->pods.nr; i++) {
 		const struct tracked_pod *p = n->pods.at[i];

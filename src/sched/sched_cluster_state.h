@@ -88,6 +88,7 @@ struct sched_cluster {
 	struct sched_index nodes, pods;
 	struct known_age age;
 	uint64_t round[NR_CLUSTER_KINDS];
+	uint64_t revision; /* of the node that was made anew last */
 	bool listing[NR_CLUSTER_KINDS];
 	struct {
 		VEC(uint64_t);

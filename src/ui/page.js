@@ -2,21 +2,10 @@
 // The status page of one node: asks numafitd each 2 s, and draws what has changed. All that comes from
 // pods is put in as text (textContent), never as HTML.
 (() => {
-const EVERY_MS = 2000, MACHINE_EVERY = 15, MANY_NODES = 16, GOLDEN_ANGLE = 137.508, LEGEND_MAX = 8, SHADES = ["0%", "-9%", "11%"], RETRIES = 5, RETRY_MS = 300, PATIENCE_MS = 5000, LONG_PATIENCE_MS = 30000,
+const EVERY_MS = 2000, MACHINE_EVERY = 15, MANY_NODES = 16, GOLDEN_ANGLE = 137.508, LEGEND_MAX = 8, SHADES = ["0%", "-9%", "11%"], RETRIES = 5, RETRY_MS = 300, LONG_PATIENCE_MS = 30000,
 	TOO_MANY = 429;
-const $ = id => document.getElementById(id);
+const { $, el, fill, count, size, fetchText, setState, poll } = ui;
 const HINT = $("hint").textContent;
-
-// An element with properties and children; a string child is text.
-function el(tag, props, ...children) {
-	const e = document.createElement(tag);
-	for (const [k, v] of Object.entries(props || {}))
-		if (k.includes("-") || k === "role") e.setAttribute(k, v);
-		else e[k] = v;
-	e.append(...children.filter(c => c !== null && c !== undefined));
-	return e;
-}
-const fill = (e, ...children) => e.replaceChildren(...children);
 
 // "0-3,8" -> [0, 1, 2, 3, 8]
 function ids(list) {
@@ -26,13 +15,6 @@ function ids(list) {
 		for (let i = from; i <= (to ?? from); i++) all.push(i);
 	}
 	return all;
-}
-const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
-function size(bytes) {
-	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-	let u = 0;
-	for (; bytes >= 1024 && u < units.length - 1; u++) bytes /= 1024;
-	return `${Number(bytes.toFixed(bytes < 10 && u ? 1 : 0))} ${units[u]}`;
 }
 const asked = c => [c.cpu_milli ? `${cores(c.cpu_milli)} CPU` : "", c.memory ? size(c.memory) : "", c.hugepages ? `${size(c.hugepages)} in huge pages` : ""]
 	.filter(Boolean).join(", ") || "nothing";
@@ -244,11 +226,6 @@ function drawHead(st, machine) {
 	fill($("problems"), ...problems.map(p => el("li", null, p)));
 }
 
-async function fetchText(path) {
-	const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
-	if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-	return answer.text();
-}
 // What the document at path is now; null: as before.
 const texts = {};
 async function changed(name) {
@@ -256,10 +233,6 @@ async function changed(name) {
 	if (texts[name] === text) return null;
 	texts[name] = text;
 	return seen[name] = JSON.parse(text);
-}
-function setState(up, text) {
-	if ($("state").textContent !== text) $("state").textContent = text;
-	$("state").className = up ? "up" : "down";
 }
 // The status that is drawn, as text without what changes each time; null: none is.
 let drawn = null;
@@ -288,15 +261,6 @@ async function refresh() {
 		for (const name of Object.keys(texts)) delete texts[name];
 	}
 }
-let timer = null;
-async function poll() {
-	clearTimeout(timer);
-	if (document.hidden) { setState(true, "paused"); return; }
-	await refresh();
-	clearTimeout(timer);
-	timer = setTimeout(poll, EVERY_MS);
-}
-
 /* One field for each size of huge pages that the node has. */
 function drawPageFields(st) {
 	const sizes = new Set(st.nodes.flatMap(n => n.memory).filter(m => m.type !== "memory" && m.allocatable).map(m => m.type));
@@ -344,6 +308,5 @@ async function ask(event) {
 drawColumns();
 $("filter").addEventListener("input", () => drawContainers(seen.status));
 $("question").addEventListener("submit", ask);
-document.addEventListener("visibilitychange", poll);
-poll();
+poll(refresh, EVERY_MS);
 })();

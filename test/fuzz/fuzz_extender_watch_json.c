@@ -71,6 +71,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(report.names_pods || !report.pod_zones || !report.nr_pods);
 		sched_topology_free(report.topology);
 	}
+	struct extender_event event;
+	if (extender_event_json_read(v, &event))
+		assert(event.ns && event.uid && event.pod && event.reason && event.verdict &&
+			*event.node);
+	assert(extender_node_json_label(v, "numafit.io/pool"));
 	if (extender_numatopology_json_read(v, &node, &memory, NULL) == 0)
 		free(memory);
 	resource_table_fini(&names);

@@ -81,13 +81,29 @@ static inline void rig_not_found(struct fake_ask *q)
 		"find the requested resource\",\"reason\":\"NotFound\",\"code\":404}");
 }
 
+/* The number behind that word of the query; 0: it is not there. */
+static inline size_t rig_query_number(const char *path, const char *word)
+{
+	const char *at = strstr(path, word);
+
+	return at ? strtoul(at + strlen(word), NULL, 10) : 0;
+}
+
+/* In pages, as large as is asked for. */
 static inline void rig_list_items(struct rig *r, const struct rig_list *l, struct fake_ask *q)
 {
-	char version[16];
+	size_t from = rig_query_number(q->path, "continue="), nr = json_array_size(l->items);
+	size_t limit = rig_query_number(q->path, "limit="), to = from + limit;
+	json_t *items = json_array();
+	char version[16], more[24] = "";
 
+	if (limit && to < nr)
+		(void)snprintf(more, sizeof more, "%zu", to);
+	for (size_t i = from; i < nr && (!limit || i < to); i++)
+		(void)json_array_append(items, json_array_get(l->items, i));
 	(void)snprintf(version, sizeof version, "%u", r->version);
-	json_t *v = json_pack("{s:s, s:{s:s}, s:O}", "kind", l->kind, "metadata", "resourceVersion",
-		version, "items", l->items);
+	json_t *v = json_pack("{s:s, s:{s:s, s:s}, s:o}", "kind", l->kind, "metadata",
+		"resourceVersion", version, "continue", more, "items", items);
 	char *text = json_dumps(v, JSON_COMPACT);
 	fake_api_answer(q, FAKE_OK, NULL, text);
 	free(text);

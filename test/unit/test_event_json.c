@@ -59,6 +59,22 @@ static json_t *written(const struct pod_event *event)
 	return v;
 }
 
+static void an_event_about_a_hint_has_the_verdict_as_its_annotation(void **state)
+{
+	struct pod_event event = refusal;
+	json_t *v = written(&event);
+
+	(void)state;
+	assert_null(json_object_get(json_object_get(v, "metadata"), "annotations"));
+	json_decref(v);
+	event.verdict = ADVICE_REJECTED_NOT_FIT;
+	v = written(&event);
+	assert_string_equal(
+		member(json_object_get(v, "metadata"), "annotations", "numafit.io/hint-verdict"),
+		"rejected:not-fit");
+	json_decref(v);
+}
+
 static void an_event_has_its_type_and_the_path_of_its_container(void **state)
 {
 	static const struct {
@@ -160,8 +176,8 @@ static void the_name_of_an_event_is_a_valid_object_name(void **state)
 static void the_longest_event_fits(void **state)
 {
 	static char wide[4 * EVENT_MESSAGE_MAX];
-	const struct pod_event event = {
-		true, wide, wide, NULL, wide, wide, wide, wide, CONTAINER_INIT};
+	const struct pod_event event = {true, wide, wide, NULL, wide, wide, wide, wide,
+		CONTAINER_INIT, ADVICE_REJECTED_FOREIGN_CPUSET};
 
 	(void)state;
 	memset(wide, '\1', sizeof wide - 1);
@@ -175,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_is_written_as_the_kubelet_writes_its_own),
+		cmocka_unit_test(an_event_about_a_hint_has_the_verdict_as_its_annotation),
 		cmocka_unit_test(an_event_has_its_type_and_the_path_of_its_container),
 		cmocka_unit_test(a_message_fits_and_ends_between_two_characters),
 		cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),

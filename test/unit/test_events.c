@@ -54,7 +54,7 @@ static void start(struct world *w, unsigned same_ms, unsigned burst, unsigned ev
 static void report_event(struct world *w, const char *uid, const char *message)
 {
 	events_emit(w->v, &(struct pod_event){true, "TopologyAffinityError", message, NULL, "ml",
-				  "train-0", uid, NULL, CONTAINER_APP});
+				  "train-0", uid, NULL, CONTAINER_APP, ADVICE_NONE});
 }
 
 static struct events_counters counters(const struct world *w)
@@ -175,11 +175,11 @@ static void a_repeated_event_is_sent_once_and_then_with_a_count(void **state)
 static void a_different_text_pod_reason_or_container_is_a_new_event(void **state)
 {
 	static const struct pod_event cases[] = {
-		{true, "A", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP},
-		{true, "B", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP},
-		{true, "A", "n", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP},
-		{true, "A", "m", NULL, "ml", "p", "u-2", NULL, CONTAINER_APP},
-		{true, "A", "m", NULL, "ml", "p", "u-1", "c", CONTAINER_APP},
+		{true, "A", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP, ADVICE_NONE},
+		{true, "B", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP, ADVICE_NONE},
+		{true, "A", "n", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP, ADVICE_NONE},
+		{true, "A", "m", NULL, "ml", "p", "u-2", NULL, CONTAINER_APP, ADVICE_NONE},
+		{true, "A", "m", NULL, "ml", "p", "u-1", "c", CONTAINER_APP, ADVICE_NONE},
 	};
 	const size_t nr = sizeof cases / sizeof *cases;
 	struct world *w = *state;

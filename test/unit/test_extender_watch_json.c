@@ -188,23 +188,25 @@ static void phases_and_refusals_are_distinguished(void **state)
 {
 	static const struct {
 		const char *status;
-		bool running, ended, refused;
+		bool running, ended;
+		const char *refused;
 	} rows[] = {
-		{"{}", false, false, false},
-		{"{\"phase\":\"Running\"}", true, false, false},
-		{"{\"phase\":\"Succeeded\"}", false, true, false},
-		{"{\"phase\":\"Failed\",\"reason\":\"OutOfcpu\"}", false, true, false},
-		{"{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}", false, true, true},
+		{"{}", false, false, NULL},
+		{"{\"phase\":\"Running\"}", true, false, NULL},
+		{"{\"phase\":\"Succeeded\"}", false, true, NULL},
+		{"{\"phase\":\"Failed\",\"reason\":\"OutOfcpu\"}", false, true, NULL},
+		{"{\"phase\":\"Failed\",\"reason\":\"TopologyAffinityError\"}", false, true,
+			"TopologyAffinityError"},
 		{"{\"containerStatuses\":[{},{\"state\":{\"waiting\":{\"reason\":"
 		 "\"CreateContainerError\",\"message\":\"numafit: full\"}}}]}",
-			false, false, true},
+			false, false, "CreateContainerError"},
 		{"{\"initContainerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
 		 "\"CreateContainerError\",\"message\":\"nri: numafit: full\"}}}]}",
-			false, false, true},
+			false, false, "CreateContainerError"},
 		{"{\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
 		 "\"CreateContainerError\",\"message\":\"no such image\"}}}]}",
-			false, false, false},
-		{"{\"containerStatuses\":7}", false, false, false},
+			false, false, NULL},
+		{"{\"containerStatuses\":7}", false, false, NULL},
 	};
 	struct world *w = *state;
 	struct extender_pod p;
@@ -216,8 +218,63 @@ static void phases_and_refusals_are_distinguished(void **state)
 		read_pod(w, parse(w, text), &p);
 		assert_int_equal(p.running, rows[i].running);
 		assert_int_equal(p.ended, rows[i].ended);
-		assert_int_equal(p.refused, rows[i].refused);
+		assert_true(text_equal(p.refused, rows[i].refused));
 	}
+}
+
+static void an_event_says_what_numafitd_made_of_a_pod(void **state)
+{
+#define EVENT(type, reason, more)                                                                  \
+	"{\"metadata\":{\"name\":\"e\",\"namespace\":\"a\"" more                                   \
+	"},\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"u\"},\"type\":\"" type    \
+	"\",\"reason\":\"" reason "\",\"reportingComponent\":\"numafitd\",\"source\":{\"host\":"   \
+	"\"n\"},\"count\":2}"
+	static const struct {
+		const char *text;
+		bool refuses;
+		const char *verdict;
+	} rows[] = {
+		{EVENT("Warning", "TopologyAffinityError", ""), true, ""},
+		{EVENT("Normal", "TopologyAffinityError", ""), false, ""},
+		{EVENT("Warning", "NUMAWish", ""), false, ""},
+		{EVENT("Warning", "NUMAHint",
+			 ",\"annotations\":{\"numafit.io/hint-verdict\":\"rejected:uid\"}"),
+			true, "rejected:uid"},
+		{EVENT("Normal", "NUMAHint",
+			 ",\"annotations\":{\"numafit.io/hint-verdict\":\"repaired\"}"),
+			false, "repaired"},
+		{EVENT("Normal", "NUMAHint", ",\"annotations\":{\"numafit.io/hint-verdict\":7}"),
+			false, ""},
+	};
+	struct world *w = *state;
+	struct extender_event event, other;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		assert_true(extender_event_json_read(parse(w, rows[i].text), &event));
+		assert_string_equal(event.ns, "a");
+		assert_string_equal(event.pod, "p");
+		assert_string_equal(event.uid, "u");
+		assert_string_equal(event.node, "n");
+		assert_int_equal(event.refuses, rows[i].refuses);
+		assert_string_equal(event.verdict, rows[i].verdict);
+	}
+	auto_free char *text = xstrdup(rows[0].text);
+	*strstr(text, "2}") = '3'; /* it has happened once more */
+	assert_true(extender_event_json_read(parse(w, text), &other));
+	assert_int_not_equal(other.number, event.number);
+	*strstr(text, "numafitd") = 'N';
+	assert_false(extender_event_json_read(parse(w, text), &other));
+}
+
+static void a_label_of_a_node_is_read(void **state)
+{
+	struct world *w = *state;
+	json_t *v = parse(w, "{\"metadata\":{\"labels\":{\"a/b\":\"c\",\"d\":1}}}");
+
+	assert_string_equal(extender_node_json_label(v, "a/b"), "c");
+	assert_string_equal(extender_node_json_label(v, "d"), "");
+	assert_string_equal(extender_node_json_label(v, ""), "");
+	assert_string_equal(extender_node_json_label(parse(w, "{}"), "a/b"), "");
 }
 
 static void the_workload_of_a_pod_is_its_controller(void **state)
@@ -381,6 +438,8 @@ int main(void)
 		T(hints_are_compared_by_their_text),
 		T(a_hint_with_an_unknown_resource_is_ignored),
 		T(phases_and_refusals_are_distinguished),
+		T(an_event_says_what_numafitd_made_of_a_pod),
+		T(a_label_of_a_node_is_read),
 		T(the_workload_of_a_pod_is_its_controller),
 		T(the_kept_part_of_a_pod_reads_the_same),
 		T(malformed_pods_are_refused),

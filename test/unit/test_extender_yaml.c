@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <numafit/settings.h>
 #include <numafit/text.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <setjmp.h>
@@ -46,6 +47,7 @@ static const char whole[] = "apiVersion: numafit.io/v1\n"
 			    "listen: 127.0.0.1:8443\n"
 			    "tls: {certFile: c.crt, keyFile: c.key, clientCAFile: ca.crt}\n"
 			    "metrics: {address: \":9468\"}\n"
+			    "ui: {address: localhost:9469, poolLabel: example.com/pool}\n"
 			    "kubeconfig: /etc/kubeconfig\n"
 			    "context: here\n"
 			    "apiTimeout: 7s\n"
@@ -89,6 +91,9 @@ static void all_keys_are_read(void **state)
 	assert_string_equal(c.key_file, "c.key");
 	assert_string_equal(c.client_ca_file, "ca.crt");
 	assert_string_equal(c.metrics_address, ":9468");
+	assert_string_equal(c.ui_address, "localhost:9469");
+	assert_string_equal(c.pool_label, "example.com/pool");
+	assert_false(c.ui_insecure);
 	assert_string_equal(c.kubeconfig, "/etc/kubeconfig");
 	assert_string_equal(c.context, "here");
 	assert_int_equal(c.api_timeout_ms, 7000);
@@ -166,6 +171,50 @@ static void clients_without_certificates_are_served_on_the_loopback_only(void **
 		assert_string_equal(c.listen, rows[i].listen);
 		extender_config_fini(&c);
 	}
+}
+
+static void the_page_is_off_and_is_served_on_the_loopback_only(void **state)
+{
+	static const struct {
+		const char *address, *insecure;
+		bool taken;
+	} rows[] = {
+		{"", "false", true},
+		{"127.0.0.1:9469", "false", true},
+		{"127.8.0.1:0", "false", true},
+		{"localhost:9469", "false", true},
+		{"[::1]:9469", "false", true},
+		{":9469", "false", false},
+		{"0.0.0.0:9469", "false", false},
+		{"[::]:9469", "false", false},
+		{"10.0.0.1:9469", "false", false},
+		{"node1.example.com:9469", "false", false},
+		{"localhost.example.com:9469", "false", false},
+		{":9469", "true", true},
+		{"10.0.0.1:9469", "true", true},
+	};
+	struct extender_config c;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[128];
+
+		/* whoever may bind by listen is another matter */
+		(void)snprintf(text, sizeof text,
+			"insecure: true\nui: {address: \"%s\", insecure: %s}\n", rows[i].address,
+			rows[i].insecure);
+		int rc = extender_yaml_read(text, strlen(text), &c, NULL, &e);
+		if ((rc == 0) != rows[i].taken)
+			fail_msg("%s: %s", text, rc ? e.text : "it is taken");
+		if (rc)
+			assert_non_null(strstr(e.text, "ui.insecure: true"));
+		else
+			extender_config_fini(&c);
+	}
+	assert_int_equal(extender_yaml_read("", 0, &c, NULL, NULL), 0);
+	assert_string_equal(c.ui_address, "");
+	extender_config_fini(&c);
 }
 
 static void a_resync_period_of_zero_takes_reports_as_they_are(void **state)
@@ -270,6 +319,7 @@ int main(void)
 		cmocka_unit_test(an_empty_file_is_enough),
 		cmocka_unit_test(all_keys_are_read),
 		cmocka_unit_test(clients_without_certificates_are_served_on_the_loopback_only),
+		cmocka_unit_test(the_page_is_off_and_is_served_on_the_loopback_only),
 		cmocka_unit_test(a_resync_period_of_zero_takes_reports_as_they_are),
 		cmocka_unit_test(mistakes_are_named_with_their_line),
 		cmocka_unit_test(every_key_can_be_printed),

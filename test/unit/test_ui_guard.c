@@ -67,12 +67,20 @@ static bool has(const struct ui_asset *f, const char *text)
 static void the_files_are_whole_and_come_from_nowhere_else(void **state)
 {
 	static const struct {
+		const struct ui_page *page;
 		const char *path, *begins, *ends;
 	} files[] = {
-		{"/", "<!DOCTYPE html>", "</html>\n"},
-		{"/page.css", ":root {", "}\n"},
-		{"/page.js", "\"use strict\";", "})();\n"},
-		{"/icon.svg", "<svg ", "</svg>\n"},
+		{&ui_node_page, "/", "<!DOCTYPE html>", "</html>\n"},
+		{&ui_node_page, "/page.css", ":root {", "}\n"},
+		{&ui_node_page, "/shared.js", "\"use strict\";", "})();\n"},
+		{&ui_node_page, "/page.js", "\"use strict\";", "})();\n"},
+		{&ui_node_page, "/icon.svg", "<svg ", "</svg>\n"},
+		{&ui_cluster_page, "/", "<!DOCTYPE html>", "</html>\n"},
+		{&ui_cluster_page, "/page.css", ":root {", "}\n"},
+		{&ui_cluster_page, "/cluster.css", ":root {", "}\n"},
+		{&ui_cluster_page, "/shared.js", "\"use strict\";", "})();\n"},
+		{&ui_cluster_page, "/cluster.js", "\"use strict\";", "})();\n"},
+		{&ui_cluster_page, "/icon.svg", "<svg ", "</svg>\n"},
 	};
 
 	(void)state;
@@ -80,7 +88,7 @@ static void the_files_are_whole_and_come_from_nowhere_else(void **state)
 		size_t begins = strlen(files[i].begins), ends = strlen(files[i].ends);
 		struct ui_asset f;
 
-		assert_true(ui_asset_find(files[i].path, &f));
+		assert_true(ui_asset_find(files[i].page, files[i].path, &f));
 		assert_true(f.len > begins + ends);
 		assert_memory_equal(f.at, files[i].begins, begins);
 		assert_memory_equal(f.at + f.len - ends, files[i].ends, ends);
@@ -90,8 +98,10 @@ static void the_files_are_whole_and_come_from_nowhere_else(void **state)
 		assert_false(has(&f, " style=\""));
 		assert_false(has(&f, "onclick"));
 	}
-	assert_false(ui_asset_find("/page", &(struct ui_asset){0}));
-	assert_false(ui_asset_find("", &(struct ui_asset){0}));
+	assert_false(ui_asset_find(&ui_node_page, "/page", &(struct ui_asset){0}));
+	assert_false(ui_asset_find(&ui_node_page, "/cluster.js", &(struct ui_asset){0}));
+	assert_false(ui_asset_find(&ui_cluster_page, "/page.js", &(struct ui_asset){0}));
+	assert_false(ui_asset_find(&ui_cluster_page, "", &(struct ui_asset){0}));
 }
 
 int main(void)
