@@ -51,7 +51,7 @@ func TestClusterFromInstallToUninstall(t *testing.T) {
 	c.T = t
 }
 
-// overlay is a folder made as deploy/docs/install-and-upgrade.md says, on top of the one for containerd: the image, the
+// overlay is a folder made as deploy/docs/install-and-upgrade.md says, on top of the one for the runtime: the image, the
 // settings, and what is made up here. In a container /sys is the kernel's own.
 func (c *cluster) overlay() string {
 	c.Helper()
@@ -73,7 +73,7 @@ func (c *cluster) overlay() string {
 	}
 	c.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), toJSON(map[string]any{
 		"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-		"resources": []string{filepath.Join(base, "overlays/containerd")},
+		"resources": []string{filepath.Join(base, "overlays", runtimeName())},
 		"images":    []any{map[string]any{"name": "localhost/numafit", "newTag": c.tag}},
 		"configMapGenerator": []any{map[string]any{"name": "numafitd", "namespace": numafit, "behavior": "replace",
 			"files": []string{"numafitd.yaml"}, "options": map[string]any{"disableNameSuffixHash": true}}},
@@ -126,9 +126,12 @@ func (c *cluster) installs() {
 	c.agrees()
 }
 
-// settled is when all that runs is where numafitd says.
+// settled is when all that runs is where numafitd says. This CRI-O takes updates with answers alone: a
+// pool that has grown is in force with the next event, which is made to come.
 func (c *cluster) settled() status {
 	c.Helper()
+	const quiet = 3 * time.Second
+	next := time.Now().Add(quiet)
 	for late := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		c.look()
 		s := c.status()
@@ -138,6 +141,11 @@ func (c *cluster) settled() status {
 		}
 		if time.Now().After(late) {
 			c.Fatalf("not in order: %s\n%s", amiss, picture(s))
+		}
+		if crio != "" && time.Now().After(next) {
+			c.runs("an-event", burstable, batch...)
+			c.delete("an-event")
+			next = time.Now().Add(quiet)
 		}
 	}
 }
@@ -312,7 +320,9 @@ func (c *cluster) isRevived() {
 // isUpgraded: pods come all the while, and some of them find nobody who places them.
 func (c *cluster) isUpgraded() {
 	const nrPods = 6
-	c.ctr("images", "tag", "localhost/numafit:"+c.tag, "localhost/numafit:next")
+	if crio == "" { // which has it by that name since it was started
+		c.ctr("images", "tag", "localhost/numafit:"+c.tag, "localhost/numafit:next")
+	}
 	c.tag = "next"
 	old := c.daemonPods().Items[0].Metadata.UID
 	before := strings.Split(picture(exclusive(c.settled())), "\n")

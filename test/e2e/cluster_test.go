@@ -233,10 +233,14 @@ func (c *cluster) tryKubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// startRuntime starts containerd with the folders that numafit's DaemonSet looks for, and gives it
+// startRuntime starts the runtime with the folders that numafit's DaemonSet looks for, and gives it
 // the images.
 func (c *cluster) startRuntime() {
 	c.Helper()
+	if crio != "" {
+		c.startCRIO()
+		return
+	}
 	text := containerdConfig(version, c.dir, c.runc(), c.timeout, false)
 	text = strings.ReplaceAll(text, "'"+c.path("nri.sock")+"'", "'"+nriFolder+"/nri.sock'")
 	c.must(os.WriteFile(c.path("containerd.toml"), []byte(text), 0o600))

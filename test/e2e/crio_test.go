@@ -72,12 +72,44 @@ func (n *node) prepareCRIO() {
 	conmon, err := exec.LookPath("conmon")
 	n.must(err)
 	for _, name := range []string{"cni", "nri", "ns", "exits", "attach", "crio.d"} {
-		n.must(os.Mkdir(n.path(name), 0o755))
+		n.must(os.MkdirAll(n.path(name), 0o755))
 	}
 	n.must(os.WriteFile(n.path("policy.json"), []byte(`{"default":[{"type":"insecureAcceptAnything"}]}`), 0o600))
 	n.must(os.WriteFile(n.path("crio.conf"), []byte(strings.NewReplacer("DIR", n.dir, "IMAGE", image, "RUNC", n.runc(),
 		"TIMEOUT", n.timeout, "PROGRAMS", crio, "CONMON", conmon).Replace(configCRIO)), 0o600))
+	n.giveImage("docker-archive:"+n.path("image.tar"), image)
+}
+
+func (n *node) giveImage(archive, name string) {
+	n.Helper()
 	n.run(filepath.Join(crio, "copyimg"), "--root", n.path("root"), "--runroot", n.path("state"), "--storage-driver", "vfs",
-		"--signature-policy", n.path("policy.json"), "--import-from", "docker-archive:"+n.path("image.tar"),
-		"--image-name", image, "--add-name", image)
+		"--signature-policy", n.path("policy.json"), "--import-from", archive, "--image-name", name, "--add-name", name)
+}
+
+func runtimeName() string {
+	if crio != "" {
+		return "crio"
+	}
+	return "containerd"
+}
+
+// A CNI plugin that says which versions it has, which CRI-O asks before it is ready. Pods that use it
+// there are none: all are on the node's network.
+const noPlugin = `#!/bin/sh
+echo '{"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0"]}'
+`
+
+// startCRIO is startRuntime with CRI-O, which has to have all images before it runs.
+func (c *cluster) startCRIO() {
+	c.Helper()
+	c.must(writeImage(c.path("image.tar")))
+	c.prepareCRIO()
+	text := strings.ReplaceAll(c.read(c.path("crio.conf")), c.path("nri.sock"), nriFolder+"/nri.sock")
+	c.must(os.WriteFile(c.path("crio.conf"), []byte(text), 0o600))
+	c.must(os.WriteFile(c.path("cni/loopback"), []byte(noPlugin), 0o755))
+	for _, tag := range []string{c.tag, "next"} {
+		c.giveImage("oci-archive:"+os.Getenv("IMAGE"), "localhost/numafit:"+tag)
+	}
+	c.must(os.Symlink("/run/numafit", c.path("run"))) // where status() asks
+	c.node.startRuntime()
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -113,6 +114,9 @@ func stripInput(args []string) error {
 }
 
 func (a *asked) take(resources map[string]any, self string) {
+	if !hasHugetlb() { // CRI-O asks for limits of it all the same
+		delete(resources, "hugepageLimits")
+	}
 	cpu := member(resources, "cpu")
 	a.CPUs, a.Mems = str(cpu["cpus"]), str(cpu["mems"])
 	if _, err := os.Stat(filepath.Join(filepath.Dir(self), cpusetsStay)); err == nil {
@@ -120,6 +124,13 @@ func (a *asked) take(resources map[string]any, self string) {
 	}
 	delete(cpu, "cpus")
 	delete(cpu, "mems")
+}
+
+// hasHugetlb: the kernel has the cgroup controller, in either version.
+func hasHugetlb() bool {
+	_, err := os.Stat("/sys/fs/cgroup/hugetlb")
+	controllers, _ := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	return err == nil || slices.Contains(strings.Fields(string(controllers)), "hugetlb")
 }
 
 func (a *asked) append(self string) error {
