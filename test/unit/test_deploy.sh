@@ -26,7 +26,7 @@ value() { flat "$1" | sed -n "s/^[0-9]*\.$2 //p"; } # FILE PATH (a sed pattern) 
 
 # Manifests
 
-for file in $(find deploy -name '*.yaml' | sort); do
+for file in $(find deploy -name '*.yaml' ! -path '*/templates/*' | sort); do
 	check "$file is YAML" flat "$file"
 done
 for file in $(find deploy -name kustomization.yaml | sort); do
@@ -120,6 +120,14 @@ for file in deploy/components/*/kustomization.yaml deploy/overlays/*/kustomizati
 	for set in $(flat "$file" | sed -n 's/.*value: \(--set=[^\\]*\)\\n.*/\1/p'); do
 		check "$file: $set is taken" numafitd --check-config --config deploy/base/numafitd.yaml "$set"
 	done
+done
+
+# The chart knows every setting by its name: those with a part of the file each, and sections of nodes.
+{ numafitd --print-config | sed -n 's/^\([a-zA-Z]*\)[.:].*/\1/p'; echo nodes; echo unmatchedNodes; } | sort -u >"$dir/wanted"
+flat deploy/helm/numafit/values.schema.json | sed -n 's/^0\.properties\.settings\.propertyNames\.enum\.[0-9]* //p' | sort >"$dir/got"
+same "the chart's schema has every setting, and no other" "$(cat "$dir/wanted")"
+for link in $(find deploy/helm -type l); do
+	check "$link leads somewhere" test -e "$link"
 done
 
 # The DaemonSet beside the daemon's settings
@@ -282,7 +290,7 @@ if command -v systemd-analyze >/dev/null; then
 	sed "s|/usr/local/bin/numafitd|$(realpath "$bin")/numafitd|" deploy/systemd/numafitd.service >"$dir/numafitd.service"
 	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
 fi
-for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
+for file in base helm/numafit $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
 metrics=$(sed -n 's/^\t\(METRIC_ROW\|OBJECT\|EACH\|NOW\|TOTAL\)("\([a-z_]*\)",.*/\1 \2/p' src/daemon-files/metrics_text.c |

@@ -82,6 +82,7 @@ image='localhost\/numafit:'
 places "images of manifests" 2 "s/^ *image: $image//p" deploy/base/daemonset.yaml deploy/extender/deployment.yaml
 places "tags of overlays" 3 's/^  newTag: //p' deploy/overlays/*/kustomization.yaml
 places "the Dockerfile's example" 1 "s/.* -t $image\([^ ]*\) .*/\1/p" deploy/Dockerfile
+places "the chart, and what it installs" 2 's/^\(version\|appVersion\): //p' deploy/helm/numafit/Chart.yaml
 run "the image" 0 env TMPDIR="$dir" tools/image "$bin" "$dir/image"
 see "is named after it" says out "localhost/numafit:$version "
 mkdir "$dir/layout"
@@ -103,4 +104,6 @@ sed -n 's/^## //p' deploy/CHANGELOG.md | head -n 1 >"$dir/out"
 each "the changelog's first entry" "$version ($date)"
 places "tags in the manual" "$(cat deploy/docs/*.md | grep -cE 'numafit:[0-9]|newTag: |numafit-[0-9.]+\.tgz|--version [0-9]')" \
 	's/.*\(numafit:\|newTag: \|numafit-\|--version \)\([0-9][0-9.]*[0-9]\).*/\2/p' deploy/docs/*.md
+grep -oE '[0-9]+\.[0-9]+\.[0-9]+' deploy/helm/numafit/README.md >"$dir/out"
+each "versions in the chart's README" "$version"
 finish
