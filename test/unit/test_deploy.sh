@@ -284,6 +284,30 @@ same "each package's licence is there" "$(cd "$tree/usr/share/doc" && ls | grep 
 find "$tree" ! -user "$(id -un)" -o -perm /6000 -o -type f -perm /022 >"$dir/got"
 same "nothing is setuid, or to be written by others" ""
 
+# The chart
+
+bundle() { (umask "$2" && TMPDIR=$dir SOURCE_DATE_EPOCH=1700000000 tools/chart "$1"); }
+check "a chart is written" bundle "$dir/chart" 022
+check "and once more" bundle "$dir/chart2" 077
+check "it is the same, byte for byte" cmp "$dir/chart/numafit-$version.tgz" "$dir/chart2/numafit-$version.tgz"
+check "so is its index" cmp "$dir/chart/oci/index.json" "$dir/chart2/oci/index.json"
+blobs=$dir/chart/oci/blobs/sha256
+for blob in "$blobs"/*; do
+	sha256sum "$blob" | cut -d' ' -f1
+done >"$dir/got"
+same "every blob is called by its digest" "$(ls "$blobs")"
+manifest=$blobs/$(listed "$dir/chart/oci/index.json")
+{ basename "$manifest"; listed "$manifest"; } | sort >"$dir/got"
+same "and all of them are listed" "$(ls "$blobs")"
+check "one of them is the archive" cmp "$dir/chart/numafit-$version.tgz" "$blobs/$(listed "$manifest" | tail -n 1)"
+grep -o 'application/vnd.cncf[^"]*' "$manifest" >"$dir/got"
+same "they have helm's types" "application/vnd.cncf.helm.config.v1+json
+application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+tar -tvf "$dir/chart/numafit-$version.tgz" | grep -v '^-rw-r--r-- 0/0 ' >"$dir/got"
+same "it has files alone, and they are nobody's" ""
+tar -tf "$dir/chart/numafit-$version.tgz" | sed -n 's|^numafit/files/\(.*\)|\1|p' >"$dir/got"
+same "the manifests of kustomize are in it" "$(cd deploy/helm/numafit/files && find -L . -type f | sed 's|^./||' | LC_ALL=C sort)"
+
 # The rest
 
 if command -v systemd-analyze >/dev/null; then
