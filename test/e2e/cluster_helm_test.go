@@ -46,6 +46,7 @@ func TestClusterHelmFromInstallToUninstall(t *testing.T) {
 			before = c.allObjects()
 		}},
 		{"the chart is installed, and its test passes", c.helmInstalls},
+		{"the test fails where the settings are wrong, and the daemon goes on", c.helmTestFails},
 		{"a pod runs where it is decided, and the node's report follows", c.placesAndReports},
 		{"an upgrade of settings reaches the daemon that runs", c.helmChangesSettings},
 		{"every component and the extender are accepted by the server, and rolled back", c.helmInstallsAll},
@@ -69,13 +70,19 @@ func TestClusterHelmFromInstallToUninstall(t *testing.T) {
 
 func (c *cluster) helm(args ...string) string {
 	c.Helper()
-	cmd := exec.Command(filepath.Join(os.Getenv("HELM"), "helm"), append([]string{"--kubeconfig", c.kubeconfig("admin", "admin"), "-n", numafit}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+c.dir)
-	out, err := cmd.CombinedOutput()
+	out, err := c.tryHelm(args...)
 	if err != nil {
 		c.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return out
+}
+
+func (c *cluster) tryHelm(args ...string) (string, error) {
+	c.Helper()
+	cmd := exec.Command(filepath.Join(os.Getenv("HELM"), "helm"), append([]string{"--kubeconfig", c.kubeconfig("admin", "admin"), "-n", numafit}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+c.dir)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // helmed installs or upgrades, with the values that a machine needs which is made up.
@@ -117,6 +124,20 @@ func (c *cluster) helmInstalls() {
 	}
 	c.settled()
 	c.agrees()
+}
+
+func (c *cluster) helmTestFails() {
+	c.helmed("upgrade", "--set", "settings.sweepInterval=never")
+	out, err := c.tryHelm("test", release, "--timeout="+patience.String())
+	if err == nil || !strings.Contains(out, "pod numafitd-test failed") {
+		c.Errorf("helm test: %v\n%s", err, out)
+	}
+	if said := c.kubectl("-n", numafit, "logs", "numafitd-test", "-c", "settings"); !strings.Contains(said, "sweepInterval") {
+		c.Errorf("its log does not name the setting:\n%s", said)
+	}
+	c.helmed("upgrade")
+	c.helm("test", release, "--timeout="+patience.String())
+	c.checkNotRestarted()
 }
 
 func (c *cluster) helmChangesSettings() {
