@@ -158,8 +158,13 @@ func (c *cluster) helmInstallsAll() {
 	if wanted := strings.Count("\n"+manifests, "\nkind: "); there != wanted || wanted < 20 {
 		c.Errorf("%d objects are there, of %d", there, wanted)
 	}
-	// what the server keeps is what was sent: nothing is dropped as unknown
-	c.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", c.path("manifests.yaml"))
+	// what the server keeps is what was sent: nothing is dropped as unknown. So it is with the pods of `helm test`.
+	hooks := c.helm("get", "hooks", release)
+	if nr := strings.Count("\n"+hooks, "\nkind: Pod\n"); nr != 2 {
+		c.Errorf("%d pods of helm test:\n%s", nr, hooks)
+	}
+	c.must(os.WriteFile(c.path("hooks.yaml"), []byte(hooks), 0o600))
+	c.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", c.path("manifests.yaml"), "-f", c.path("hooks.yaml"))
 	c.helm("rollback", release, revision, "--wait", "--timeout="+patience.String())
 	c.awaitRollout()
 	c.settled()
