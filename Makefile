@@ -65,7 +65,7 @@ ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwi
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
 .PHONY: all help demo test checks interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
-        coverage list-coverage install image write-image clean
+        coverage list-coverage install image write-image chart clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -263,6 +263,8 @@ image: ## write a container image, build/numafit-VERSION-ARCH.tar; no container 
 	@$(MAKE) -s VARIANT=release write-image
 write-image: $(BINS)
 	@tools/image $(B) build $(GRPC_A) $(call archive,stdc++)
+chart: ## write the Helm chart, build/chart/numafit-VERSION.tgz, and as an OCI layout, build/chart/oci; helm is not needed
+	@tools/chart build/chart
 clean: ## remove build/
 	rm -rf build
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -2,7 +2,7 @@
 #ifndef NUMAFIT_VERSION_H
 #define NUMAFIT_VERSION_H
 
-#define NUMAFIT_VERSION "0.1.0"
-#define NUMAFIT_DATE    "2026-11-23" /* the day it was made, for the man pages */
+#define NUMAFIT_VERSION "0.2.0"
+#define NUMAFIT_DATE    "2026-11-26" /* the day it was made, for the man pages */
 
 #endif

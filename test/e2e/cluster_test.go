@@ -90,7 +90,7 @@ func emptyCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	n := &node{T: t, dir: dir, pods: map[string]*pod{}, options: options{machine: this, timeout: "2s"}}
-	return &cluster{node: n, processes: map[string]*process{}, tag: "0.1.0", policy: "best-effort", mode: "manage"}
+	return &cluster{node: n, processes: map[string]*process{}, tag: os.Getenv("VERSION"), policy: "best-effort", mode: "manage"}
 }
 
 var kubeletInCluster = map[string]any{

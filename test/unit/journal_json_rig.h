@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <numafit/text.h>
+#include <numafit/version.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -103,7 +104,7 @@ static const struct {
 } headers[] = {
 	{"{\"journal\":1,\"version\":\"9\",\"boot_id\":\"b\",\"machine\":\"m\","
 	 "\"fingerprint\":1,\"settings\":{}}",
-		-ENOTSUP, "it has format 1, numafit 0.1.0 reads format 3 only"},
+		-ENOTSUP, "it has format 1, numafit " NUMAFIT_VERSION " reads format 3 only"},
 	{"{\"journal\":4}", -ENOTSUP, "it has format 4"},
 	{"{\"seq\":1}", -EINVAL, "journal is missing"},
 	{"{\"journal\":3,\"version\":\"1\",\"boot_id\":\"b\",\"machine\":\"m\","

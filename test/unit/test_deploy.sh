@@ -26,7 +26,7 @@ value() { flat "$1" | sed -n "s/^[0-9]*\.$2 //p"; } # FILE PATH (a sed pattern) 
 
 # Manifests
 
-for file in $(find deploy -name '*.yaml' | sort); do
+for file in $(find deploy -name '*.yaml' ! -path '*/templates/*' | sort); do
 	check "$file is YAML" flat "$file"
 done
 for file in $(find deploy -name kustomization.yaml | sort); do
@@ -120,6 +120,14 @@ for file in deploy/components/*/kustomization.yaml deploy/overlays/*/kustomizati
 	for set in $(flat "$file" | sed -n 's/.*value: \(--set=[^\\]*\)\\n.*/\1/p'); do
 		check "$file: $set is taken" numafitd --check-config --config deploy/base/numafitd.yaml "$set"
 	done
+done
+
+# The chart knows every setting by its name: those with a part of the file each, and sections of nodes.
+{ numafitd --print-config | sed -n 's/^\([a-zA-Z]*\)[.:].*/\1/p'; echo nodes; echo unmatchedNodes; } | sort -u >"$dir/wanted"
+flat deploy/helm/numafit/values.schema.json | sed -n 's/^0\.properties\.settings\.propertyNames\.enum\.[0-9]* //p' | sort >"$dir/got"
+same "the chart's schema has every setting, and no other" "$(cat "$dir/wanted")"
+for link in $(find deploy/helm -type l); do
+	check "$link leads somewhere" test -e "$link"
 done
 
 # The DaemonSet beside the daemon's settings
@@ -276,13 +284,37 @@ same "each package's licence is there" "$(cd "$tree/usr/share/doc" && ls | grep 
 find "$tree" ! -user "$(id -un)" -o -perm /6000 -o -type f -perm /022 >"$dir/got"
 same "nothing is setuid, or to be written by others" ""
 
+# The chart
+
+bundle() { (umask "$2" && TMPDIR=$dir SOURCE_DATE_EPOCH=1700000000 tools/chart "$1"); }
+check "a chart is written" bundle "$dir/chart" 022
+check "and once more" bundle "$dir/chart2" 077
+check "it is the same, byte for byte" cmp "$dir/chart/numafit-$version.tgz" "$dir/chart2/numafit-$version.tgz"
+check "so is its index" cmp "$dir/chart/oci/index.json" "$dir/chart2/oci/index.json"
+blobs=$dir/chart/oci/blobs/sha256
+for blob in "$blobs"/*; do
+	sha256sum "$blob" | cut -d' ' -f1
+done >"$dir/got"
+same "every blob is called by its digest" "$(ls "$blobs")"
+manifest=$blobs/$(listed "$dir/chart/oci/index.json")
+{ basename "$manifest"; listed "$manifest"; } | sort >"$dir/got"
+same "and all of them are listed" "$(ls "$blobs")"
+check "one of them is the archive" cmp "$dir/chart/numafit-$version.tgz" "$blobs/$(listed "$manifest" | tail -n 1)"
+grep -o 'application/vnd.cncf[^"]*' "$manifest" >"$dir/got"
+same "they have helm's types" "application/vnd.cncf.helm.config.v1+json
+application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+tar -tvf "$dir/chart/numafit-$version.tgz" | grep -v '^-rw-r--r-- 0/0 ' >"$dir/got"
+same "it has files alone, and they are nobody's" ""
+tar -tf "$dir/chart/numafit-$version.tgz" | sed -n 's|^numafit/files/\(.*\)|\1|p' >"$dir/got"
+same "the manifests of kustomize are in it" "$(cd deploy/helm/numafit/files && find -L . -type f | sed 's|^./||' | LC_ALL=C sort)"
+
 # The rest
 
 if command -v systemd-analyze >/dev/null; then
 	sed "s|/usr/local/bin/numafitd|$(realpath "$bin")/numafitd|" deploy/systemd/numafitd.service >"$dir/numafitd.service"
 	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
 fi
-for file in base $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
+for file in base helm/numafit $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
 metrics=$({

@@ -163,7 +163,7 @@ stop
 cp "$dir/log" "$dir/out"
 name="a journal of another format"
 see "is set aside by its reason" "journal.other-version"
-see "and said to be of another format" "it has format 1, numafit 0.1.0 reads format 3 only"
+see "and said to be of another format" "it has format 1, $("$numafit" --version) reads format 3 only"
 grep -q '"journal":1' "$dir/run/journal.other-version"
 report $? "it is not lost"
 run "what is not known any more" 1 "$numafit" explain --run-directory "$dir/run" nobody

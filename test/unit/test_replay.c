@@ -3,6 +3,7 @@
 #include <codec/fields_json.h>
 #include <numafit/admit.h>
 #include <numafit/engine.h>
+#include <numafit/version.h>
 
 #include "core_machine.h"
 #include "core_random.h"
@@ -319,7 +320,7 @@ static const struct {
 	{"\"exclusive\":true", "\"exclusive\":tru", EXIT_CANNOT, "line 3: not JSON"},
 	{"uncore 7", "uncore 6", EXIT_CANNOT, "it is not the machine of the fingerprint"},
 	{"\"journal\":3", "\"journal\":4", EXIT_CANNOT,
-		"it has format 4, numafit 0.1.0 reads format 3 only"},
+		"it has format 4, numafit " NUMAFIT_VERSION " reads format 3 only"},
 	{"node 7 ", "nude 7 ", EXIT_CANNOT, "line 1: "},
 	{"\"seq\":1,", "\"seq\":01,", EXIT_CANNOT, "line 3: not JSON"},
 };
