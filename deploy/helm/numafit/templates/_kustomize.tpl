@@ -1,7 +1,8 @@
 {{/*
 The manifests of this chart are those of kustomize, below files/: no template here has a copy of one.
 What kustomize does with them, these templates do for the part of it that is used there: resources,
-patches (JSON6902 with add and replace, and strategic merges), components, namespace and labels. What is
+patches (JSON6902 with add and replace, and strategic merges), ConfigMaps of components, components,
+namespace and labels. What is
 not known here fails. A dict `all` has the objects so far, in its list `objects`; templates change it and
 print nothing.
 */}}
@@ -22,12 +23,22 @@ print nothing.
 {{- end }}
 {{- end }}
 
-{{/* Apply a kustomization.yaml: its resources that are files, its patches. (root, all, folder) */}}
+{{/* Apply a kustomization.yaml: its resources that are files, a component's ConfigMaps, its patches. (root, all, folder) */}}
 {{- define "numafit.apply" -}}
 {{- $kustomization := include "numafit.text" (dict "root" .root "path" (printf "%s/kustomization.yaml" .folder)) | fromYaml }}
 {{- range $file := $kustomization.resources }}
 {{- if hasSuffix ".yaml" $file }}
 {{- $_ := include "numafit.read" (dict "root" $.root "all" $.all "path" (printf "%s/%s" $.folder $file)) }}
+{{- end }}
+{{- end }}
+{{- if hasPrefix "components/" .folder }}
+{{- range $config := $kustomization.configMapGenerator }}
+{{- $data := dict }}
+{{- range $file := $config.files }}
+{{- $_ := set $data $file (include "numafit.text" (dict "root" $.root "path" (printf "%s/%s" $.folder $file))) }}
+{{- end }}
+{{- $metadata := dict "name" $config.name "namespace" $config.namespace "labels" $config.options.labels }}
+{{- $_ := set $.all "objects" (append $.all.objects (dict "apiVersion" "v1" "kind" "ConfigMap" "metadata" $metadata "data" $data)) }}
 {{- end }}
 {{- end }}
 {{- range $patch := $kustomization.patches }}
