@@ -1,6 +1,6 @@
 # make help lists the targets. Everything built goes under build/$(VARIANT)/.
 VARIANT ?= debug
-B       := build/$(VARIANT)
+B       := build/$(ARCH:%=%/)$(VARIANT)
 PREFIX  ?= /usr/local
 ETC     ?= $(patsubst /usr/etc,/etc,$(PREFIX)/etc)
 MAN     ?= $(PREFIX)/share/man
@@ -23,6 +23,19 @@ PEERS    := $(wildcard test/interop/*/*_peer.c)
 FUZZED   := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_$(or $(T),*).c))
 BENCHES  := $(patsubst test/bench/%.c,$(B)/bench/%,$(wildcard test/bench/bench_$(or $(T),*).c))
 
+# ARCH=arm64 or amd64: for that processor, with Debian's cross compiler (tools/setup image) and what
+# tools/sysroot has made; what it builds runs here by QEMU.
+MACHINE_amd64 := x86_64
+MACHINE_arm64 := aarch64
+ifneq ($(ARCH),)
+MACHINE := $(or $(MACHINE_$(ARCH)),$(error ARCH=$(ARCH) is neither amd64 nor arm64))
+SYSROOT := $(shell tools/sysroot --path $(ARCH))
+CC      := $(MACHINE)-linux-gnu-gcc --sysroot=$(SYSROOT)
+RUN     := qemu-$(MACHINE)-static -L $(SYSROOT)
+else # gcc's TSan before 14 does not bear as much address randomization as kernels since 6.6 do
+RUN     := $(if $(filter tsan,$(VARIANT)),setarch -R)
+endif
+
 WERROR ?= -Werror
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
         -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wformat=2 -Wundef \
@@ -35,6 +48,8 @@ LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,--as-needed,--gc-sections
 FORTIFY   := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 V_debug   := -O1 -g3 $(FORTIFY)
 V_release := -O2 -g $(FORTIFY)
+# the same programs wherever the tree lies
+V_release += $(patsubst %,-ffile-prefix-map=%=.,$(CURDIR) $(SYSROOT))
 V_asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 V_tsan    := -O1 -g3 -fsanitize=thread
 V_cov     := -O0 -g3 --coverage
@@ -55,7 +70,8 @@ archive   = $(wildcard $(shell $(CC) -print-file-name=lib$(1).a 2>/dev/null))
 GRPC_DIR := $(if $(filter release,$(VARIANT)),$(dir $(call archive,grpc_unsecure)))
 GRPC_A   := $(if $(GRPC_DIR),$(wildcard $(addprefix $(GRPC_DIR)lib, \
               grpc_unsecure.a gpr.a upb.a address_sorting.a cares*.a z.a absl_*.a)))
-INSIDE   := -static-libgcc -Wl,-z,pack-relative-relocs -Wl,--start-group $(GRPC_A) \
+# arm64's linker has no short relocations
+INSIDE   := -static-libgcc $(if $(filter aarch64,$(MACHINE)),,-Wl,-z,pack-relative-relocs) -Wl,--start-group $(GRPC_A) \
             -Wl,--end-group $(or $(call archive,stdc++),-l:libstdc++.so.6)
 LDLIBS   += $(if $(GRPC_A),$(INSIDE),-lgrpc_unsecure -lgpr)
 LDLIBS   += -lprotobuf-c -luv -lmicrohttpd -lgnutls -ljansson -lyaml -lhwloc -lnuma -lm
@@ -64,13 +80,13 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
-        coverage list-coverage install image write-image chart clean
+.PHONY: all help demo test checks emulated interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
+        coverage list-coverage install deb archives image write-image chart clean
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 # What is made of the programs' own tables of options: a program prints it. Programs that a sanitizer
-# is in, and those for another machine, print the same: make PAGES= leaves it out.
+# is in print the same: make PAGES= leaves it out.
 PAGES := $(addprefix $(B)/man/,numafit.1 numafit-sim.1 numafitd.yaml.5 numafitd.8 numafit-extender.8) \
          $(foreach s,bash zsh fish,$(BINS:$(B)/%=$(B)/completion/$s/%))
 all: $(BINS) $(PAGES) ## build every program, man pages and completion for shells
@@ -129,7 +145,7 @@ $(B)/corpus_pack: test/fuzz/corpus_pack.c
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -O1 -o $@ $<
 $(B)/corpus/%: test/fuzz/corpus/%.txt $(B)/corpus_pack
 	@mkdir -p $(@D)
-	$(Q)$(B)/corpus_pack unpack $< $@ && touch $@
+	$(Q)$(RUN) $(B)/corpus_pack unpack $< $@ && touch $@
 $(B)/fuzz/%: $(B)/test/fuzz/%.o $(LIBS)
 	$(call link,-fsanitize=fuzzer)
 $(B)/bench/%: $(B)/test/bench/%.o $(LIBS)
@@ -147,7 +163,7 @@ $(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
 define page
 	$(call SAY,DOC)
 	@mkdir -p $(@D)
-	$(Q)$(UNSHUFFLED) $1 >$@
+	$(Q)$(RUN) $1 >$@
 endef
 $(B)/man/numafitd.yaml.5: $(B)/numafit
 	$(call page,$< config --manual)
@@ -163,16 +179,19 @@ demo: ## place demo containers on an 8-node machine and show where they went
 	@tools/setup build
 	@$(MAKE) -s VARIANT=release
 	@tools/demo
-test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer)
-	@tools/setup build test $(filter asan tsan,$(VARIANT))
-	@$(MAKE) -s checks
-# gcc's TSan before 14 does not bear as much address randomization as kernels since 6.6 do
-UNSHUFFLED := $(if $(filter tsan,$(VARIANT)),setarch -R)
+test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer; ARCH=arm64: for that processor, emulated)
+	@tools/setup build test $(filter asan tsan,$(VARIANT)) $(if $(ARCH),image)
+	@$(if $(ARCH),tools/sysroot $(ARCH) >/dev/null && $(MAKE) -s emulated,$(MAKE) -s checks)
 # libraries of folders that are no more
 $(shell rm -f $(filter-out $(LIBS),$(wildcard $(B)/lib*.a)))
 checks: $(BINS) $(if $(T),,$(PAGES)) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
-	@BUILD=$(B) CC='$(CC)' $(UNSHUFFLED) tools/run-tests $(TESTS) $(SCRIPTS) \
+	@BUILD=$(B) CC='$(CC)' $(RUN) tools/run-tests $(TESTS) $(SCRIPTS) \
 		$(foreach f,$(FUZZED),"$(B)/replay/$f $(B)/corpus/$f") $(if $(T),,"tools/layers $(B)" "tools/kept $(B)")
+# Tests that are programs; test/unit/not-emulated says which cannot run so, and why.
+EMULATED = $(filter-out $(patsubst %,$(B)/test/%,$(shell sed -n 's/^\(test_[a-z_0-9]*\) .*/\1/p' test/unit/not-emulated)),$(TESTS))
+emulated: $(EMULATED) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%)
+	@TEST_TIMEOUT=$(or $(TEST_TIMEOUT),900) tools/run-tests $(foreach t,$(EMULATED),"$(RUN) $t") \
+		$(foreach f,$(FUZZED),"$(RUN) $(B)/replay/$f $(B)/corpus/$f")
 layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
 	@tools/layers $(B)
 kept: $(BINS) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(LIBS) ## fail if there is a public function that no program and no test keeps
@@ -258,11 +277,27 @@ install: ## install a release build under $(DESTDIR)$(PREFIX)
 		install -D -m644 build/release/completion/zsh/$$p $(DESTDIR)$(ZSH_COMPLETION)/_$$p && \
 		install -D -m644 build/release/completion/fish/$$p $(DESTDIR)$(FISH_COMPLETION)/$$p.fish || exit; \
 	done
-image: ## write a container image, build/numafit-VERSION-ARCH.tar; no container tool is needed (IMAGE=name)
-	@tools/setup build
-	@$(MAKE) -s VARIANT=release write-image
+NATIVE = $(shell dpkg --print-architecture 2>/dev/null)
+deb: ## write Debian packages into build/deb (ARCHES="amd64 arm64")
+	@tools/setup build deb $(if $(FOREIGN),image)
+	@tools/deb $(ARCHES)
+# what becomes part of the programs: for licences
+LINKED = $(sort $(GRPC_A) $(call archive,stdc++) $(call archive,gcc) $(wildcard $(SYSROOT)/usr/include/uthash.h))
+archives:
+	@echo $(LINKED)
+# Both processors where the other one's compiler is there; ARCHES with it installs that.
+OTHER   = $(firstword $(filter-out $(NATIVE),amd64 arm64))
+ARCHES ?= $(NATIVE) $(if $(shell command -v $(MACHINE_$(OTHER))-linux-gnu-g++ && command -v qemu-$(MACHINE_$(OTHER))-static),$(OTHER))
+FOREIGN = $(filter-out $(NATIVE),$(ARCHES))
+image: ## write container images, build/numafit-VERSION-ARCH.tar, and one of both; no container tool is needed (IMAGE=name, ARCHES="amd64 arm64")
+	@tools/setup build $(if $(FOREIGN),image)
+	@$(if $(filter $(NATIVE),$(ARCHES)),$(MAKE) -s VARIANT=release write-image)
+	@$(foreach a,$(FOREIGN),tools/sysroot $a >/dev/null && $(MAKE) -s ARCH=$a VARIANT=release PAGES= write-image &&) :
+	@$(if $(word 2,$(ARCHES)),tools/image-index build $(foreach a,$(sort $(ARCHES)),build/numafit-$(NUMBER)-$a.tar),\
+		echo "left out: $(filter-out $(ARCHES),amd64 arm64): make image ARCHES=\"amd64 arm64\" installs what it needs")
+NUMBER  = $(shell sed -n 's/.*NUMAFIT_VERSION "\(.*\)".*/\1/p' include/numafit/version.h)
 write-image: $(BINS)
-	@tools/image $(B) build $(GRPC_A) $(call archive,stdc++)
+	@ARCH=$(ARCH) SYSROOT=$(SYSROOT) tools/image $(B) build $(LINKED)
 chart: ## write the Helm chart, build/chart/numafit-VERSION.tgz, and as an OCI layout, build/chart/oci; helm is not needed
 	@tools/chart build/chart
 clean: ## remove build/

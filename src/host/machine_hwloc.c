@@ -78,7 +78,11 @@ static int hwloc_configure(hwloc_topology_t h, enum hwloc_place place, const cha
 		return -1;
 	if (place == PLACE_XML)
 		return hwloc_topology_set_xml(h, path);
+#if defined(__x86_64__) || defined(__i386__)
 	return hwloc_topology_set_components(h, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+#else /* hwloc has no such component there, and refuses a name that it does not know */
+	return 0;
+#endif
 }
 
 /* What hwloc prints on standard error, which is where it says why it fails. Between the two calls

@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_CLI_TABLE_H
 #define NUMAFIT_CLI_TABLE_H
 
+#include <numafit/nodeset.h>
 #include <numafit/vec.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,8 +26,9 @@ struct table {
 	} cells;
 };
 
-/* How wide each column is printed, the gap behind it included; 0: it is left out. */
-enum { TABLE_COLUMNS_MAX = 24 };
+/* How wide each column is printed, the gap behind it included; 0: it is left out. The widest table
+ * is that of distances: a column for each NUMA node, and their names. */
+enum { TABLE_COLUMNS_MAX = 1 + NODES_MAX };
 struct table_fit {
 	int width[TABLE_COLUMNS_MAX];
 	bool less; /* something is left out or cut */

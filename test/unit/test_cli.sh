@@ -67,6 +67,8 @@ run "a verb that is like none" 2 "$numafit" frobnicate
 see "has the verbs listed" says err "  status "
 run "an unknown option is bad usage" 2 "$numafit" status --jsn
 see "named with program, verb and the one that is meant" is err "numafit status: unknown option --jsn, did you mean --json? (see numafit status --help)"
+run "a machine of 64 NUMA nodes is shown" 0 "$numafit" topology --machine altix-64
+see "with the distance between each two" [ "$(awk '/^distance/ {on = 1} on && NF == 65 {n++} END {print n}' "$dir/out")" = 65 ]
 for verb in topology status top decide explain refusals whatif replay config score; do
 	run "$verb explains itself" 0 "$numafit" $verb --help
 	see "with its usage" says out "usage: numafit $verb"

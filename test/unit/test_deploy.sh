@@ -44,6 +44,12 @@ $version"
 done
 check "and so does the DaemonSet" grep -q "image: localhost/numafit:$version\$" deploy/base/daemonset.yaml
 
+sed -n '1s/^numafit (\(.*\)) .*/\1/p' deploy/debian/changelog >"$dir/got"
+same "Debian's packages are this version" "$version"
+awk '/^Build-Depends:/ {on = 1; next} on && !/^ / {exit} on {gsub(/[ ,]/, ""); print}' deploy/debian/control | sort >"$dir/got"
+same "and are built with what tools/setup has for building, beside what every package is built with" \
+	"$(tools/setup --list build | grep -vxE 'gcc|g\+\+|libc6-dev|binutils|make' | sort)"
+
 # What numafitd may do in the API server: each line is a call that it makes. Pods are listed and
 # watched by apiserver/pods, NodeResourceTopology and Numatopology are applied (which is a patch,
 # and a create where there is none) by apiserver/apply.
@@ -281,6 +287,14 @@ check "libcurl is there" grep -q libcrypto "$dir/got"
 check "and all that it needs" sh -c "! grep '=>' '$dir/got' | grep -vF ' $tree/'"
 ls "$tree/var/lib/dpkg/status.d" >"$dir/got"
 same "each package's licence is there" "$(cd "$tree/usr/share/doc" && ls | grep -vx numafit)"
+sbom=$tree/usr/share/sbom/numafit.spdx.json
+check "its bill of materials has what SPDX 2.3 wants, each package and each program" test/packages/sbom "$sbom" "$tree"
+check "and is the one beside the archive" cmp "$sbom" "${archive%.tar}.spdx.json"
+for fault in 's/"versionInfo": "[^"]*", //' 's/"SHA256", "checksumValue": "./&0/' 's/relatedSpdxElement": "SPDXRef-package-libc6"/relatedSpdxElement": "SPDXRef-libc6"/' \
+	's/"name": "base-files"/"name": "other-files"/' 's/SPDX-2.3/SPDX-2.2/' '/"DESCRIBES"/d'; do
+	sed "$fault" "$sbom" >"$dir/sbom"
+	check "a bill that is wrong by $fault is seen" sh -c 'test -s "$2" && ! cmp -s "$1" "$2" && ! test/packages/sbom "$1" "$3"' sh "$dir/sbom" "$sbom" "$tree"
+done
 find "$tree" ! -user "$(id -un)" -o -perm /6000 -o -type f -perm /022 >"$dir/got"
 same "nothing is setuid, or to be written by others" ""
 
@@ -314,7 +328,7 @@ if command -v systemd-analyze >/dev/null; then
 	sed "s|/usr/local/bin/numafitd|$(realpath "$bin")/numafitd|" deploy/systemd/numafitd.service >"$dir/numafitd.service"
 	check "systemd takes the unit" systemd-analyze verify "$dir/numafitd.service"
 fi
-for file in base helm/numafit $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* Dockerfile ./*.yaml | sed 's|^\./||'); do
+for file in base helm/numafit $(cd deploy && ls -d overlays/* components/* extender/scheduler.yaml extender/extender.yaml extender/numatopology extender/networkpolicy containerd/* crio/* crd/n* systemd/* debian Dockerfile ./*.yaml | sed 's|^\./||'); do
 	check "deploy/README.md names $file" grep -qF "$file" deploy/README.md
 done
 metrics=$({
