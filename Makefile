@@ -64,7 +64,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
+.PHONY: all help demo test checks interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench gain run-gain layers headers kept reach lint format \
         coverage list-coverage install image write-image clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -139,6 +139,11 @@ $(B)/interop/$(basename $(notdir $(1))): $(B)/$(1:.c=.o) $(LIBS)
 	$$(call link,$$(if $$(findstring upgrade,$(1)),-lcmocka))
 endef
 $(foreach p,$(PEERS),$(eval $(call peer,$p)))
+# what the unit tests have of it, too
+GAIN_PARTS := $(patsubst %.c,$(B)/%.o,$(addprefix test/gain/,stats.c table.c svg.c report_json.c arms_json.c))
+$(B)/gain/gain: $(patsubst %.c,$(B)/%.o,$(wildcard test/gain/*.c)) $(LIBS)
+	$(call link)
+$(B)/test/test_gain_words: $(GAIN_PARTS)
 $(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
 	$(call link,-lcmocka)
 
@@ -168,7 +173,7 @@ test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer)
 UNSHUFFLED := $(if $(filter tsan,$(VARIANT)),setarch -R)
 # libraries of folders that are no more
 $(shell rm -f $(filter-out $(LIBS),$(wildcard $(B)/lib*.a)))
-checks: $(BINS) $(if $(T),,$(PAGES)) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
+checks: $(BINS) $(if $(T),,$(PAGES)) $(if $(filter %/test_gain.sh,$(SCRIPTS)),$(B)/gain/gain) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
 	@BUILD=$(B) CC='$(CC)' $(UNSHUFFLED) tools/run-tests $(TESTS) $(SCRIPTS) \
 		$(foreach f,$(FUZZED),"$(B)/replay/$f $(B)/corpus/$f") $(if $(T),,"tools/layers $(B)" "tools/kept $(B)")
 layers: $(LIBS) ## fail if a dependency points up or sideways, or base or core is impure
@@ -223,6 +228,13 @@ run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET) $(BENCH_EXTENDER) $(BENCH_VM
 	@$(if $(BENCH_KUBELET),test/bench/kubelet/run $(BENCH_KUBELET))
 	@$(if $(BENCH_EXTENDER),test/bench/extender/run $(BENCH_EXTENDER))
 	@$(if $(BENCH_VM),CASES="$(or $(CASES),figures)" test/e2e/run $(BENCH_VM) $(or $(PART),node-vm))
+gain: ## measure what NUMA placement gains on this machine: SECONDS=2 RUNS=5 MEMORY=1Gi CPUS=N T=triad,chase,loop,redis PLAN=1; bars in build/gain.svg, values in build/gain.json
+	@tools/setup build
+	@tools/setup gain || echo "make gain: without the package above redis is left out" >&2
+	@$(MAKE) -s VARIANT=release run-gain
+run-gain: $(B)/gain/gain
+	@$< --svg $(or $(SVG),build/gain.svg) --json $(or $(JSON),build/gain.json) $(SECONDS:%=--seconds %) $(RUNS:%=--runs %) \
+		$(MEMORY:%=--memory %) $(CPUS:%=--cpus %) $(HELD:%=--held %) $(T:%=--only %) $(if $(PLAN),--plan)
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage
