@@ -193,7 +193,7 @@ interop: ## run against the other sides' own code: containerd's NRI package, grp
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/gain/gain
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
 ui-test: ## look at the status page with a headless Chromium: structure, hostile names, width, colours (Debian alone)
 	@tools/setup build ui
@@ -234,7 +234,8 @@ gain: ## measure what NUMA placement gains on this machine: SECONDS=2 RUNS=5 MEM
 	@$(MAKE) -s VARIANT=release run-gain
 run-gain: $(B)/gain/gain
 	@$< --svg $(or $(SVG),build/gain.svg) --json $(or $(JSON),build/gain.json) $(SECONDS:%=--seconds %) $(RUNS:%=--runs %) \
-		$(MEMORY:%=--memory %) $(CPUS:%=--cpus %) $(HELD:%=--held %) $(T:%=--only %) $(if $(PLAN),--plan)
+		$(MEMORY:%=--memory %) $(CPUS:%=--cpus %) $(HELD:%=--held %) $(T:%=--only %) \
+		$(if $(KUBELET_LIFTS),--kubelet-lifts) $(if $(PLAN),--plan)
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage

@@ -23,7 +23,7 @@ struct arguments {
 	struct gain gain;
 	unsigned seconds;
 	const char *only, *svg, *json;
-	bool quick, plan, no_cgroups;
+	bool quick, plan, no_cgroups, kubelet_lifts;
 };
 
 static int read_number(const char *value, unsigned max, unsigned *out, struct err *e)
@@ -111,6 +111,10 @@ static const struct option_row rows[] = {
 		.help = "print what would run where, and end",
 		.read = option_flag,
 		.at = AT(plan)},
+	{.name = "kubelet-lifts",
+		.help = "static's quota is lifted, too, as kubelets do since 1.33",
+		.read = option_flag,
+		.at = AT(kubelet_lifts)},
 	{.name = "machine",
 		.value = "NAME",
 		.help = "with --plan: of that machine, as for numafit topology",
@@ -309,6 +313,7 @@ static int prepare(const struct call *c, struct arguments *a, struct topo *t)
 	g->bytes = bytes ? bytes : 1;
 	if (arms_decide(g, &e))
 		return call_fail(c, EXIT_CANNOT, &e);
+	g->arm[ARM_STATIC].quota = !a->kubelet_lifts;
 	g->bytes = bytes;
 	if (t->this_machine)
 		size_memory(g, a->quick);

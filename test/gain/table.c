@@ -148,11 +148,16 @@ static void print_throttling(const struct gain *g, FILE *to)
 			(void)fprintf(to, "%s %s %" PRIu64 " times", arm ? "," : "",
 				arm_titles[arm], throttled_in(g, arm));
 	(void)fputs(".\n", to);
+	if (g->arm[ARM_STATIC].quota)
+		(void)fputs(
+			"  static has its quota, as with a kubelet before 1.33; later ones lift "
+			"it as well (--kubelet-lifts).\n",
+			to);
 }
 
 static void print_words(const struct gain *g, FILE *to)
 {
-	(void)fputs("\nIn words\n", to);
+	(void)fputs("\nSummary\n", to);
 	print_nodes(g, to);
 	print_throttling(g, to);
 	if (g->runs < VERDICT_RUNS)
