@@ -12,7 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_TEXT_MAX = 96, NUMBER_MAX = 24, KEY_BYTES = 6000, VALUE_BYTES = 4096 };
+enum {
+	ABOVE_MAX = 60,
+	DIRECTORY_TEXT_MAX = 84,
+	PATH_TEXT_MAX = 96,
+	NUMBER_MAX = 24,
+	KEY_BYTES = 6000,
+	VALUE_BYTES = 4096
+};
 enum { FIRST_REQUESTS = 10000, REQUESTS_MAX = 50000000, FILLS = 2, SLOWEST_S = 300 };
 enum { TRIES = 500, TRY_NS = 20 * NS_PER_MS, OUTPUT_BYTES_MAX = 4096, P99_FIELD = 6 };
 
@@ -184,8 +191,12 @@ static void measure_in(struct session *s)
 void redis_measure(struct run *r, const struct arm *arm)
 {
 	struct session s = {.run = r, .arm = arm};
-	char dir[] = "/tmp/numafit-gain.XXXXXX";
+	char dir[DIRECTORY_TEXT_MAX];
+	const char *above = getenv("TMPDIR");
 
+	if (!above || strlen(above) > ABOVE_MAX) /* a socket's path has 107 bytes at most */
+		above = "/tmp";
+	(void)snprintf(dir, sizeof dir, "%s/numafit-gain.XXXXXX", above);
 	if (!mkdtemp(dir)) {
 		(void)snprintf(
 			r->shared->why, sizeof r->shared->why, "%s: %s", dir, strerror(errno));

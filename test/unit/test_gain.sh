@@ -23,9 +23,10 @@ rm "$dir/json" "$dir/svg"
 
 # tools/setup all installs it, make test alone does not
 if [ -x /usr/bin/redis-benchmark ]; then
-	run "a try of Redis" 0 "$gain" --quick --no-cgroups --only redis
+	run "a try of Redis" 0 env TMPDIR="$dir" "$gain" --quick --no-cgroups --only redis
 	see "has a rate" says out "redis, rate, requests/s"
-	see "and leaves no server" sh -c '! grep -sqa "numafit-[g]ain" /proc/[0-9]*/cmdline'
+	see "and leaves no server" sh -c '! cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -qa "[u]nixsocket:$1/"' sh "$dir"
+	see "and no folder" sh -c '! ls -d "$1"/numafit-gain.*' sh "$dir"
 else
 	number=$((number + 1))
 	echo "ok $number - # SKIP redis-tools is not there"
