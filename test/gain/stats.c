@@ -67,7 +67,8 @@ const char *verdict_text(char buf[VERDICT_TEXT_MAX], const struct spread *ours,
 
 const char *number_text(char buf[NUMBER_TEXT_MAX], double value)
 {
-	int digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
+	/* 9.996 has one digit less behind the point than 9.99: it is rounded to 10.0 */
+	int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3;
 
 	(void)snprintf(buf, NUMBER_TEXT_MAX, "%.*f", digits, value);
 	return buf;

@@ -115,10 +115,10 @@ void gain_draw(const struct gain *g, FILE *to)
 	(void)fputs(style, to);
 	(void)fprintf(to, "<path d='M0 0h%dv%.0fH0z' fill='#fff'/>\n", WIDTH, height);
 	(void)fprintf(to,
-		"<text class='t' x='16' y='24'>%u CPUs of %u on %u NUMA node%s: medians of %u runs; "
+		"<text class='t' x='16' y='24'>%u CPU%s of %u on %u NUMA node%s: medians of %u runs; "
 		"the line is from the smallest run to the largest</text>\n",
-		g->ask_cpus, g->topo->nr_cpus, g->topo->ids.nr, g->topo->ids.nr == 1 ? "" : "s",
-		g->runs);
+		g->ask_cpus, g->ask_cpus == 1 ? "" : "s", g->topo->nr_cpus, g->topo->ids.nr,
+		g->topo->ids.nr == 1 ? "" : "s", g->runs);
 	for (unsigned load = 0; load < NR_LOADS; load++)
 		for (unsigned f = 0; g->runs_load[load] && f < load_kinds[load].nr_figures; f++)
 			y = draw_panel(g, to, load, f, y);

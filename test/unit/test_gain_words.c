@@ -64,6 +64,20 @@ static void a_difference_is_named_where_the_ranges_are_apart_and_the_runs_are_en
 			cases[i].want);
 }
 
+static void a_number_has_three_digits_that_say_something(void **state)
+{
+	static const struct {
+		double value;
+		const char *want;
+	} cases[] = {{0.2134, "0.213"}, {0.99951, "1.00"}, {9.994, "9.99"}, {9.996, "10.0"},
+		{99.96, "100"}, {2130.4, "2130"}, {0, "0.000"}};
+	char text[NUMBER_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_string_equal(number_text(text, cases[i].value), cases[i].want);
+}
+
 /* A container on a recorded machine, decided. */
 static void decide_on(struct gain *g, struct topo *t, const char *machine)
 {
@@ -257,6 +271,7 @@ int main(void)
 		cmocka_unit_test(a_rank_is_the_smallest_value_that_so_many_do_not_exceed),
 		cmocka_unit_test(
 			a_difference_is_named_where_the_ranges_are_apart_and_the_runs_are_enough),
+		cmocka_unit_test(a_number_has_three_digits_that_say_something),
 		cmocka_unit_test(
 			numafit_is_on_one_node_where_the_kubelets_order_takes_what_is_left_of_two),
 		cmocka_unit_test(no_arms_pool_has_a_cpu_of_its_container_or_of_the_other_one),
