@@ -234,7 +234,7 @@ gain: ## measure what NUMA placement gains on this machine: SECONDS=2 RUNS=5 MEM
 	@$(MAKE) -s VARIANT=release run-gain
 run-gain: $(B)/gain/gain
 	@$< --svg $(or $(SVG),build/gain.svg) --json $(or $(JSON),build/gain.json) $(SECONDS:%=--seconds %) $(RUNS:%=--runs %) \
-		$(MEMORY:%=--memory %) $(CPUS:%=--cpus %) $(HELD:%=--held %) $(T:%=--only %) \
+		$(MEMORY:%=--memory %) $(CPUS:%=--cpus %) $(HELD:%=--held %) $(if $(ALONE),--alone) $(T:%=--only %) \
 		$(if $(KUBELET_LIFTS),--kubelet-lifts) $(if $(PLAN),--plan)
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so

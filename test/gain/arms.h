@@ -5,7 +5,8 @@
 
 /* What size the container is to have on this machine, where the caller says none (0): CPUs are
  * three quarters of the smallest NUMA node's, in whole cores, and where there are several nodes
- * another container has half a node before. Sets ask_cpus, held_cpus and reserved: the first core.
+ * another container has half a node before,
+ * unless g->alone. Sets ask_cpus, held_cpus and reserved: the first core.
  */
 void arms_size(struct gain *g);
 

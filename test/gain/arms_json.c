@@ -39,7 +39,7 @@ void arms_size(struct gain *g)
 			cpuset_add(&g->reserved, cpu);
 	nodeset_each (n, nodes)
 		smallest = (unsigned)number_min(smallest, cpuset_count(&t->node[n].cpus));
-	if (!g->held_cpus && nodeset_count(nodes) > 1)
+	if (!g->alone && !g->held_cpus && nodeset_count(nodes) > 1)
 		g->held_cpus = whole_cores(t, smallest / 2);
 	if (g->ask_cpus)
 		return;

@@ -63,6 +63,7 @@ struct gain {
 	uint64_t bytes;
 	double seconds;
 	struct cpuset reserved;
+	bool alone;   /* no other container has CPUs before */
 	bool cgroups; /* else by affinity, without a quota */
 	bool runs_load[NR_LOADS];
 	struct outcome of[NR_LOADS][NR_ARMS];

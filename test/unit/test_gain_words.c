@@ -109,6 +109,24 @@ static void numafit_is_on_one_node_where_the_kubelets_order_takes_what_is_left_o
 	assert_true(a[ARM_STATIC].quota && !a[ARM_NUMAFIT].quota && !a[ARM_FAR].quota);
 }
 
+static void alone_on_an_empty_machine_the_kubelets_order_stays_on_one_node_too(void **state)
+{
+	static struct topo t;
+	static struct gain g;
+	struct err e;
+
+	(void)state;
+	decide_on(&g, &t, "epyc-nps2");
+	g = (struct gain){
+		.machine = "epyc-nps2", .topo = &t, .bytes = 1, .ask_cpus = 8, .alone = true};
+	arms_size(&g);
+	assert_int_equal(g.held_cpus, 0);
+	assert_int_equal(arms_decide(&g, &e), 0);
+	assert_true(cpuset_equal(&g.arm[ARM_STATIC].cpus, &g.arm[ARM_NUMAFIT].cpus));
+	auto_free char *text = arms_question(&g, false);
+	assert_null(strstr(text, "neighbour"));
+}
+
 static void no_arms_pool_has_a_cpu_of_its_container_or_of_the_other_one(void **state)
 {
 	static const char *const machines[] = {
@@ -274,6 +292,8 @@ int main(void)
 		cmocka_unit_test(a_number_has_three_digits_that_say_something),
 		cmocka_unit_test(
 			numafit_is_on_one_node_where_the_kubelets_order_takes_what_is_left_of_two),
+		cmocka_unit_test(
+			alone_on_an_empty_machine_the_kubelets_order_stays_on_one_node_too),
 		cmocka_unit_test(no_arms_pool_has_a_cpu_of_its_container_or_of_the_other_one),
 		cmocka_unit_test(the_worst_arm_has_its_memory_on_the_farthest_node),
 		cmocka_unit_test(a_container_that_does_not_fit_is_refused_in_words),
