@@ -80,7 +80,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks emulated interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench layers headers kept reach lint format \
+.PHONY: all help demo test checks emulated interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench gain run-gain layers headers kept reach lint format \
         coverage list-coverage install deb archives image write-image chart clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -157,6 +157,11 @@ endef
 $(foreach p,$(PEERS),$(eval $(call peer,$p)))
 $(B)/ui_cluster: $(B)/test/ui/cluster.o $(LIBS)
 	$(call link,-lcmocka)
+# what the unit tests have of it, too
+GAIN_PARTS := $(patsubst %.c,$(B)/%.o,$(addprefix test/gain/,stats.c table.c svg.c report_json.c arms_json.c))
+$(B)/gain/gain: $(patsubst %.c,$(B)/%.o,$(wildcard test/gain/*.c)) $(LIBS)
+	$(call link)
+$(B)/test/test_gain_words: $(GAIN_PARTS)
 $(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
 	$(call link,-lcmocka)
 
@@ -184,7 +189,7 @@ test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer; AR
 	@$(if $(ARCH),tools/sysroot $(ARCH) >/dev/null && $(MAKE) -s emulated,$(MAKE) -s checks)
 # libraries of folders that are no more
 $(shell rm -f $(filter-out $(LIBS),$(wildcard $(B)/lib*.a)))
-checks: $(BINS) $(if $(T),,$(PAGES)) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
+checks: $(BINS) $(if $(T),,$(PAGES)) $(if $(filter %/test_gain.sh,$(SCRIPTS)),$(B)/gain/gain) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
 	@BUILD=$(B) CC='$(CC)' $(RUN) tools/run-tests $(TESTS) $(SCRIPTS) \
 		$(foreach f,$(FUZZED),"$(B)/replay/$f $(B)/corpus/$f") $(if $(T),,"tools/layers $(B)" "tools/kept $(B)")
 # Tests that are programs; test/unit/not-emulated says which cannot run so, and why.
@@ -209,7 +214,7 @@ interop: ## run against the other sides' own code: containerd's NRI package, grp
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/gain/gain
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
 ui-test: ## look at the pages of a node and of a cluster with a headless Chromium: structure, hostile names, width, colours (Debian alone)
 	@tools/setup build ui
@@ -245,6 +250,14 @@ run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET) $(BENCH_EXTENDER) $(BENCH_VM
 	@$(if $(BENCH_KUBELET),test/bench/kubelet/run $(BENCH_KUBELET))
 	@$(if $(BENCH_EXTENDER),test/bench/extender/run $(BENCH_EXTENDER))
 	@$(if $(BENCH_VM),CASES="$(or $(CASES),figures)" test/e2e/run $(BENCH_VM) $(or $(PART),node-vm))
+gain: ## measure what NUMA placement gains on this machine: SECONDS=2 RUNS=5 MEMORY=1Gi CPUS=N T=triad,chase,loop,redis PLAN=1; bars in build/gain.svg, values in build/gain.json
+	@tools/setup build
+	@tools/setup gain || echo "make gain: without the package above redis is left out" >&2
+	@$(MAKE) -s VARIANT=release run-gain
+run-gain: $(B)/gain/gain
+	@$< --svg $(or $(SVG),build/gain.svg) --json $(or $(JSON),build/gain.json) $(SECONDS:%=--seconds %) $(RUNS:%=--runs %) \
+		$(MEMORY:%=--memory %) $(CPUS:%=--cpus %) $(HELD:%=--held %) $(if $(ALONE),--alone) $(T:%=--only %) \
+		$(if $(KUBELET_LIFTS),--kubelet-lifts) $(if $(PLAN),--plan)
 coverage: ## run the tests, then list the lines covered in each source file
 	@$(MAKE) -s VARIANT=cov WERROR= test # without optimization gcc warns of what is not so
 	@$(MAKE) -s VARIANT=cov list-coverage
