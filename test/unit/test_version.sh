@@ -102,7 +102,7 @@ name=
 
 sed -n 's/^## //p' deploy/CHANGELOG.md | head -n 1 >"$dir/out"
 each "the changelog's first entry" "$version ($date)"
-places "tags in the manual" "$(cat deploy/docs/*.md | grep -cE 'numafit:[0-9]|newTag: |numafit-[0-9.]+\.tgz|--version [0-9]')" \
+places "tags in the manual" "$(cat deploy/docs/*.md | grep -cE 'numafit:[0-9]|newTag: |numafit-[0-9]|--version [0-9]')" \
 	's/.*\(numafit:\|newTag: \|numafit-\|--version \)\([0-9][0-9.]*[0-9]\).*/\2/p' deploy/docs/*.md
 grep -oE '[0-9]+\.[0-9]+\.[0-9]+' deploy/helm/numafit/README.md >"$dir/out"
 each "versions in the chart's README" "$version"
