@@ -252,7 +252,7 @@ run-bench: $(BENCHES) $(BENCH_NRI) $(BENCH_KUBELET) $(BENCH_EXTENDER) $(BENCH_VM
 	@$(if $(BENCH_VM),CASES="$(or $(CASES),figures)" test/e2e/run $(BENCH_VM) $(or $(PART),node-vm))
 gain: ## measure what NUMA placement gains on this machine: SECONDS=2 RUNS=5 MEMORY=1Gi CPUS=N T=triad,chase,loop,redis PLAN=1; bars in build/gain.svg, values in build/gain.json
 	@tools/setup build
-	@tools/setup gain || echo "make gain: without the package above redis is left out" >&2
+	@$(if $(PLAN),,tools/setup gain || echo "make gain: without the package above redis is left out" >&2)
 	@$(MAKE) -s VARIANT=release run-gain
 run-gain: $(B)/gain/gain
 	@$< --svg $(or $(SVG),build/gain.svg) --json $(or $(JSON),build/gain.json) $(SECONDS:%=--seconds %) $(RUNS:%=--runs %) \
