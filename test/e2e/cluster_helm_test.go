@@ -71,10 +71,7 @@ func TestClusterHelmFromInstallToUninstall(t *testing.T) {
 func (c *cluster) helm(args ...string) string {
 	c.Helper()
 	out, err := c.tryHelm(args...)
-	if err != nil {
-		c.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return out
+	return c.done("helm", args, out, err)
 }
 
 func (c *cluster) tryHelm(args ...string) (string, error) {

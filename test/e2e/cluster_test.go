@@ -220,8 +220,14 @@ func (c *cluster) ask(method, path string, body []byte, answer any) int {
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
 	out, err := c.tryKubectl(args...)
+	return c.done("kubectl", args, out, err)
+}
+
+// done is what a program has printed that must not fail.
+func (c *cluster) done(program string, args []string, out string, err error) string {
+	c.Helper()
 	if err != nil {
-		c.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		c.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
 	}
 	return out
 }

@@ -5,6 +5,7 @@
 set -u
 test=cluster-page short=yes
 . test/unit/script_rig.sh
+. test/unit/page_rig.sh
 : >"$dir/out"
 
 await() { # COMMAND...: until it succeeds
@@ -33,20 +34,6 @@ start() { # UI
 	port=$(sed -n 's/.* event=status-page-served .*port \([0-9]*\)".*/\1/p' "$dir/log")
 	verbs=$(sed -n 's/.* event=started .* port=\([0-9]*\).*/\1/p' "$dir/log")
 }
-ask() { # METHOD PATH [HOST [HEADER]]: the answer with its head into out
-	exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
-	printf '%s %s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n' "$1" "$2" "${3-localhost:$port}" "${4:+$4$'\r\n'}" >&3
-	tr -d '\r' <&3 >"$dir/out"
-	exec 3<&-
-}
-body() { sed '1,/^$/d' "$dir/out"; }
-gets() { # STATUS METHOD PATH [HOST [HEADER]]
-	status=$1
-	shift
-	ask "$@" && grep -q "^HTTP/1.1 $status " "$dir/out"
-}
-has() { body | grep -qF -e "$1"; }
-header() { grep -qiF -e "$1" "$dir/out"; }
 check() { # WHAT STATUS UI
 	settings "$3"
 	run "$1" "$2" "$bin/numafit-extender" --check-config --config "$dir/extender.yaml"

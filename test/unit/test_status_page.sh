@@ -4,6 +4,7 @@
 set -u
 test=page short=yes
 . test/unit/script_rig.sh
+. test/unit/page_rig.sh
 : >"$dir/out"
 
 await() { # COMMAND...: until it succeeds
@@ -26,20 +27,6 @@ start() { # SETTING...
 	await grep -q event=started "$dir/log"
 	port=$(sed -n 's/.* event=status-page-served .*port \([0-9]*\)".*/\1/p' "$dir/log")
 }
-ask() { # METHOD PATH [HOST [HEADER]]: the answer with its head into out
-	exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
-	printf '%s %s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n' "$1" "$2" "${3-localhost:$port}" "${4:+$4$'\r\n'}" >&3
-	tr -d '\r' <&3 >"$dir/out"
-	exec 3<&-
-}
-body() { sed '1,/^$/d' "$dir/out"; }
-gets() { # STATUS METHOD PATH [HOST [HEADER]]
-	status=$1
-	shift
-	ask "$@" && grep -q "^HTTP/1.1 $status " "$dir/out"
-}
-has() { body | grep -qF -e "$1"; }
-header() { grep -qiF -e "$1" "$dir/out"; }
 check() { run "$1" "$2" "$bin/numafitd" --check-config --set machine=kep3545-8 --set runDirectory="$dir/run" --set metrics.address= --set ui.address="$3" ${4:+--set "$4"}; }
 
 check "an address of the network is refused" 2 0.0.0.0:9466
