@@ -104,6 +104,12 @@ sed -n 's/^## //p' deploy/CHANGELOG.md | head -n 1 >"$dir/out"
 each "the changelog's first entry" "$version ($date)"
 places "tags in the manual" "$(cat deploy/docs/*.md | grep -cE 'numafit:[0-9]|newTag: |numafit-[0-9]|--version [0-9]')" \
 	's/.*\(numafit:\|newTag: \|numafit-\|--version \)\([0-9][0-9.]*[0-9]\).*/\2/p' deploy/docs/*.md
+{
+	sed -n '1s/^numafit (\(.*\)) .*/\1/p' deploy/debian/changelog
+	date -u -d "$(sed -n 's/^ -- .*>  //p' deploy/debian/changelog | head -n 1)" +%F
+	sed -n 's/^\.TH [^ ]* 1 "\([^"]*\)".*/\1/p' deploy/debian/kubectl-numafit.1
+} | paste -sd ' ' >"$dir/out"
+each "the packages' changelog, and their page of kubectl-numafit" "$version $date $date"
 grep -oE '[0-9]+\.[0-9]+\.[0-9]+' deploy/helm/numafit/README.md >"$dir/out"
 each "versions in the chart's README" "$version"
 finish
