@@ -17,7 +17,9 @@
 #include <numafit-cli/whatif_claim.h>
 #include <numafit-cli/whatif_devices.h>
 #include <numafit-cli/whatif_print.h>
+#include <numafit-cli/whatif_moves.h>
 #include <numafit-cli/wording.h>
+#include <numafit/defrag.h>
 #include <numafit/text.h>
 #include <numafit/number.h>
 #include <stdio.h>
@@ -28,7 +30,7 @@ enum { CLAIM_MILLI_MAX = 1 << 30 }; /* more than any machine has */
 
 /* What is asked, and of which node. */
 struct question {
-	uint64_t cpu_milli, containers;
+	uint64_t cpu_milli, containers, moves;
 	enum qos qos;
 	unsigned nr_memory;
 	struct memory_ask memory[TOPO_KINDS];
@@ -74,6 +76,13 @@ static int read_whatif_containers(
 	(void)o;
 	int rc = text_u64(value, strlen(value), CONTAINERS_MAX, member, e);
 	return rc || *(uint64_t *)member ? rc : err_set(e, EINVAL, "a pod has one at least");
+}
+
+static int read_whatif_moves(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)o;
+	int rc = text_u64(value, strlen(value), DEFRAG_MOVES_MAX, member, e);
+	return rc || *(uint64_t *)member ? rc : err_set(e, EINVAL, "1 at least");
 }
 
 static int read_whatif_policy(const struct option_row *o, void *member, char *value, struct err *e)
@@ -410,6 +419,10 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	int rc = q->output == OUTPUT_JSON ? print_record(f, s, x, &answer, &e)
 					  : print_words(f, q, s, x, &answer, &e);
 	code = answer.decision.admit ? EXIT_DONE : EXIT_NO;
+	if (!rc && q->moves && q->output != OUTPUT_JSON) {
+		(void)whatif_print_moves(f, s, &x->pod, (unsigned)q->moves, &e);
+		rc = -e.code;
+	}
 	if (rc)
 		code = call_fail(c, EXIT_CANNOT, &e);
 out:
@@ -551,6 +564,13 @@ static const struct option_row rows[] = {
 		.read = option_assignment,
 		.at = AT(wishes),
 		.repeats = true},
+	{.name = "moves",
+		.value = "N",
+		.help = "also which running containers would have to be moved, so many at most (1 to "
+			"8), for the pod to have as few NUMA nodes as on an empty machine: the fewest "
+			"bytes of memory, then CPUs",
+		.read = read_whatif_moves,
+		.at = AT(moves)},
 	{.name = "claim",
 		.help = "instead of a pod a ResourceClaim of the class numafit.io: on which NUMA "
 			"nodes it would be prepared, in the order in which a scheduler takes them",

@@ -1,0 +1,59 @@
+#ifndef NUMAFIT_DEFRAG_H
+#define NUMAFIT_DEFRAG_H
+
+#include <numafit/engine.h>
+#include <numafit/pod.h>
+
+/* Room by moving: which running containers would have to be moved so that a pod is admitted as
+ * preferred, that is, on as few NUMA nodes as on an empty machine. It only plans. */
+
+enum { DEFRAG_MOVES_MAX = 8 };
+
+/* What a plan costs; compared member by member, in this order. */
+struct defrag_cost {
+	uint64_t bytes; /* of memory that moves to other NUMA nodes */
+	unsigned cpus;  /* of the containers that move */
+	unsigned moves;
+};
+
+struct defrag_move {
+	const struct holding *from; /* the entry of the ledger that was asked about */
+	struct decision to;         /* what it would have instead */
+	struct defrag_cost cost;
+};
+
+struct defrag_plan {
+	bool found; /* without moves: it is admitted as preferred as it is */
+	bool cut;   /* steps ran out: there may be a cheaper plan, or one at all */
+	unsigned nr;
+	struct defrag_move
+		move[DEFRAG_MOVES_MAX]; /* in this order, each into what is free by then */
+	struct defrag_cost cost;
+	uint64_t trials; /* states that were looked at */
+};
+
+struct defrag_question {
+	struct engine *engine; /* its state; it is copied, and not changed */
+	const struct topo *topo;
+	const struct settings *settings;
+	const struct pod *pod; /* whose containers are known */
+	unsigned moves;        /* at most so many, up to DEFRAG_MOVES_MAX */
+	uint64_t trials;       /* states to look at, at most */
+	/* Whether that entry may move, besides defrag_can_move(); NULL: any. */
+	bool (*may_move)(void *ctx, const struct holding *h);
+	/* Bytes of memory that it uses now; NULL: what it has asked for. */
+	uint64_t (*bytes_of)(void *ctx, const struct holding *h);
+	void *ctx;
+};
+
+/* Whether the entry is one that can move at all: CPUs of its own, booked, no devices, tokens,
+ * shares or huge pages, no NUMA nodes that its author or a scheduler has named, and not left as
+ * another program has it. */
+bool defrag_can_move(const struct holding *h);
+
+/* The cheapest sequence of moves, each to one other NUMA node, after which the pod is admitted as
+ * preferred; a container moves once at most. 0, also when there is none; the error of
+ * engine_copy(). */
+int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e);
+
+#endif
