@@ -288,15 +288,25 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 }
 
 static int print_record(const struct journal_fold *f, const struct settings *s,
-	const struct imagined *x, const struct answer *a, struct err *e)
+	const struct imagined *x, const struct defrag_plan *plan, const struct answer *a,
+	struct err *e)
 {
 	const struct admit_question asked = {engine_ledger(f->engine), s, .pod = &x->pod};
-	auto_free char *members = NULL;
+	auto_free char *members = NULL, *moves = NULL;
 	struct diagnosis why;
 
 	if (!a->decision.admit) {
 		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
 		members = refusal_members(&asked, &a->decision, &why);
+	}
+	moves = plan ? whatif_moves_members(f, plan) : NULL;
+	if (members && moves) {
+		char *both = refusal_line_join(members, moves);
+
+		free(members);
+		members = both;
+	} else if (moves) {
+		members = steal(moves);
 	}
 	return whatif_print_record(f, a, members, e);
 }
@@ -389,6 +399,7 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
 	auto_free struct imagined *x = xcalloc(1, sizeof *x);
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
+	struct defrag_plan plan;
 	struct answer answer;
 	struct arena a;
 	struct err e;
@@ -416,13 +427,14 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
 	answer.record.time_ms = f->last_ms;
-	int rc = q->output == OUTPUT_JSON ? print_record(f, s, x, &answer, &e)
-					  : print_words(f, q, s, x, &answer, &e);
+	int rc = q->moves ? whatif_plan_moves(f, s, &x->pod, (unsigned)q->moves, &plan, &e) : 0;
+	if (!rc)
+		rc = q->output == OUTPUT_JSON
+			     ? print_record(f, s, x, q->moves ? &plan : NULL, &answer, &e)
+			     : print_words(f, q, s, x, &answer, &e);
+	if (!rc && q->moves && q->output != OUTPUT_JSON)
+		whatif_print_moves(f, (unsigned)q->moves, &plan);
 	code = answer.decision.admit ? EXIT_DONE : EXIT_NO;
-	if (!rc && q->moves && q->output != OUTPUT_JSON) {
-		(void)whatif_print_moves(f, s, &x->pod, (unsigned)q->moves, &e);
-		rc = -e.code;
-	}
 	if (rc)
 		code = call_fail(c, EXIT_CANNOT, &e);
 out:
@@ -437,7 +449,7 @@ out:
 static int share_of_question(const struct question *q, struct claim_share *share, struct err *e)
 {
 	if (q->containers != 1 || q->qos != QOS_GUARANTEED || q->file || q->wishes.nr ||
-		q->devices.nr)
+		q->devices.nr || q->moves)
 		return err_set(e, EINVAL,
 			"--claim is not about a pod: it goes with --cpus, "
 			"--memory, --hugepages-PAGE, --numa-node and "
@@ -613,7 +625,7 @@ const struct command verb_whatif = {
 		"is now, and where would it go? What numafitd holds is read from its journal; the "
 		"daemon is not asked and nothing is changed. With -o wide also what each of a "
 		"pod's resources has to choose from; with -o json the answer as a record of the journal; one that "
-		"refuses has class, why, help and remedies besides. Of a claim -o json has a record "
+		"refuses has class, why, help and remedies besides, and with --moves each has moves. Of a claim -o json has a record "
 		"for each NUMA node; one that refuses has why besides. Of devices those of --device "
 		"are looked at: which ones the kubelet would take is its own choice.",
 	.options = rows,

@@ -28,10 +28,17 @@ see "but would after one move" says out "it would have as few NUMA nodes as on a
 see "of the container with the least memory" says out "  1. default/small-3/main, 3Gi of memory"
 see "from where it is" grep -q '^     from CPUs [0-9,-]* on NUMA node 3$' "$dir/out"
 see "to where there is room" grep -q '^     to   CPUs [0-9,-]* on NUMA node 2$' "$dir/out"
+run "a program is answered the same" 1 whatif --cpus 16 --memory 1Gi --moves 1 -o json
+see "in one line" [ "$(wc -l <"$dir/out")" = 1 ]
+see "with why it is refused" says out '"class":"not-together"'
+see "and the plan" says out '"moves":{"found":true,"cut":false,"memory":3221225472,"cpus":4,"list":[{"namespace":"default","pod":"small-3","container":"main"'
+run "and what needs no move has a list without one" 0 whatif --cpus 12 --memory 1Gi --moves 1 -o json
+see "besides what it would have" eval 'says out "\"op\":\"hold\"" && says out "\"moves\":{\"found\":true,\"cut\":false,\"memory\":0,\"cpus\":0,\"list\":[]}"'
 run "what fits as it is needs no move" 0 whatif --cpus 12 --memory 1Gi --moves 2
 see "and none is printed" eval "! grep -q 'after .* move' '$dir/out'"
 run "what fits nowhere" 1 whatif --cpus 16 --memory 63Gi --moves 3
 see "is not made to fit" says out "no 3 moves of running containers would make room for it"
+run "a claim is no pod" 2 whatif --claim --cpus 4 --moves 1
 run "no moves are none" 2 whatif --cpus 16 --moves 0
 run "and nine are too many" 2 whatif --cpus 16 --moves 9
 finish
