@@ -12,11 +12,12 @@
 #define ID  "642ad0a100080000000000000000000000000000000000000000000000000008"
 
 static const char *const learned[] = {
-	"{\"pod_namespace\":\"shop\",\"pod_name\":\"web-0\",\"container_name\":\"nginx\",\"pod_uid\":\"" UID
-	"\",\"container_id\":\"" ID "\"}",
-	"{\"containers\":[{\"name\":\"sidecar\",\"cpu_milli\":1}],\"resources\":[{\"name\":\"nvidia.com/gpu\"}]}",
-	"{\"pods\":[{\"namespace\":\"ai\",\"name\":\"a\",\"uid\":\"u1\"},{\"namespace\":\"ai\",\"name\":\"7777\","
-	"\"uid\":\"u2\"}],\"nodes\":[{\"id\":\"0\"}]}",
+	("{\"pod_namespace\":\"shop\",\"pod_name\":\"web-0\",\"container_name\":\"nginx\","
+	 "\"pod_uid\":\"" UID "\",\"container_id\":\"" ID "\"}"),
+	("{\"containers\":[{\"name\":\"sidecar\",\"cpu_milli\":1}],"
+	 "\"resources\":[{\"name\":\"nvidia.com/gpu\"}]}"),
+	("{\"pods\":[{\"namespace\":\"ai\",\"name\":\"a\",\"uid\":\"u1\"},"
+	 "{\"namespace\":\"ai\",\"name\":\"7777\",\"uid\":\"u2\"}],\"nodes\":[{\"id\":\"0\"}]}"),
 	"time=T level=info event=decision pod=admitted container=\"x y\" claim=gpus id=cafe00112233",
 };
 
