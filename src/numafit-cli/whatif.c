@@ -300,15 +300,8 @@ static int print_record(const struct journal_fold *f, const struct settings *s,
 		members = refusal_members(&asked, &a->decision, &why);
 	}
 	moves = plan ? whatif_moves_members(f, plan) : NULL;
-	if (members && moves) {
-		char *both = refusal_line_join(members, moves);
-
-		free(members);
-		members = both;
-	} else if (moves) {
-		members = steal(moves);
-	}
-	return whatif_print_record(f, a, members, e);
+	auto_free char *both = members && moves ? refusal_line_join(members, moves) : NULL;
+	return whatif_print_record(f, a, both ? both : members ? members : moves, e);
 }
 
 /* They are the file's reader's, or ours, and no one else uses them by now. */
