@@ -43,7 +43,7 @@ struct planner {
 	size_t nr;
 	bool *gone;
 	unsigned char *where;
-	void *work, *trial_work;
+	void *work; /* of one decision */
 	struct seen_state *seen;
 	bool one_node;   /* the pod fits on one NUMA node of an empty machine */
 	struct ask need; /* of such a pod */
@@ -189,7 +189,7 @@ static bool is_admitted_as_preferred(
 	struct arena a;
 
 	q.suppose.empty = on_empty_machine;
-	arena_init_fixed(&a, p->trial_work, ADMIT_ARENA_BYTES);
+	arena_init_fixed(&a, p->work, ADMIT_ARENA_BYTES);
 	answer_pod(&q, &b, &a, &answer);
 	*nodes = (struct nodeset){0};
 	if (!answer.decision.admit)
@@ -205,7 +205,7 @@ static bool is_admitted_as_preferred(
 }
 
 /* Whether that NUMA node may have so many CPUs and so much memory for one container, when `going`
- * has left it (NULL: nobody does). Memory that is booked on several NUMA nodes together is of each
+ * has left it. Memory that is booked on several NUMA nodes together is of each
  * of them. */
 static bool may_have_room(const struct planner *p, unsigned node, unsigned cpus, uint64_t memory,
 	const struct mover *going)
@@ -215,7 +215,7 @@ static bool may_have_room(const struct planner *p, unsigned node, unsigned cpus,
 	unsigned free = cpuset_count_and(&p->q->topo->node[node].cpus, &all);
 	uint64_t left = m->free[0];
 
-	if (going && nodeset_has(going->nodes, node)) {
+	if (nodeset_has(going->nodes, node)) {
 		free += going->cost.cpus;
 		left += going->memory;
 	}
@@ -380,7 +380,6 @@ int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct
 		return -e->code;
 	p.ledger = p.copy->ledger;
 	p.work = xcalloc(1, ADMIT_ARENA_BYTES);
-	p.trial_work = xcalloc(1, ADMIT_ARENA_BYTES);
 	p.gone = xcalloc(ledger_count(p.ledger) + 1, sizeof *p.gone);
 	list_movers(&p);
 	plan_in_rounds(&p);
@@ -389,6 +388,5 @@ int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct
 	free(p.where);
 	free(p.gone);
 	free(p.work);
-	free(p.trial_work);
 	return 0;
 }

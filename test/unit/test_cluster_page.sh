@@ -8,13 +8,6 @@ test=cluster-page short=yes
 . test/unit/page_rig.sh
 : >"$dir/out"
 
-await() { # COMMAND...: until it succeeds
-	for _ in $(seq 300); do
-		"$@" >/dev/null 2>&1 && return
-		sleep 0.1
-	done
-	return 1
-}
 # an API server at which nobody listens
 cat >"$dir/kubeconfig" <<'END'
 apiVersion: v1

@@ -23,22 +23,22 @@ enum {
 	FEW_NODES = 300
 };
 
-/* Four NUMA nodes of four CPUs and 16 GiB. */
-static struct topo *machine_of_four(void)
+/* NUMA nodes of four CPUs and 16 GiB, two in each socket. */
+static struct topo *machine_of(unsigned nodes)
 {
 	struct topo *t = malloc(sizeof *t);
 
-	topo_init(t, "four");
-	for (unsigned n = 0; n < NODES; n++)
+	topo_init(t, "small");
+	for (unsigned n = 0; n < nodes; n++)
 		(void)topo_add_node(t, n, NULL);
-	for (unsigned n = 0; n < NODES; n++) {
+	for (unsigned n = 0; n < nodes; n++) {
 		for (unsigned c = 0; c < CPUS_PER_NODE; c++) {
 			unsigned cpu = CPUS_PER_NODE * n + c;
 
 			(void)topo_add_cpu(t, cpu, n, cpu, n / 2, n, NULL);
 		}
 		(void)topo_set_memory(t, n, 0, GIB(16), NULL);
-		for (unsigned m = 0; m < NODES; m++)
+		for (unsigned m = 0; m < nodes; m++)
 			(void)topo_set_distance(t, n, m,
 				n == m           ? 10
 				: n / 2 == m / 2 ? 12
@@ -274,7 +274,7 @@ static void a_plan_is_the_cheapest_of_all_sequences(void **state)
 	unsigned nodes = more ? (unsigned)strtoul(more, NULL, 10) : FEW_NODES, with_moves[8] = {0},
 		 none = 0;
 	struct random r = {41};
-	struct topo *t = machine_of_four();
+	struct topo *t = machine_of(NODES);
 	uint64_t trials = 0;
 
 	(void)state;
@@ -326,33 +326,10 @@ static void a_plan_is_the_cheapest_of_all_sequences(void **state)
 	free(t);
 }
 
-/* 64 NUMA nodes of four CPUs and 16 GiB. */
-static struct topo *machine_of_64(void)
-{
-	struct topo *t = malloc(sizeof *t);
-
-	topo_init(t, "sixty-four");
-	for (unsigned n = 0; n < NODES_MAX; n++)
-		(void)topo_add_node(t, n, NULL);
-	for (unsigned n = 0; n < NODES_MAX; n++) {
-		for (unsigned c = 0; c < CPUS_PER_NODE; c++) {
-			unsigned cpu = CPUS_PER_NODE * n + c;
-
-			(void)topo_add_cpu(t, cpu, n, cpu, n / 4, n, NULL);
-		}
-		(void)topo_set_memory(t, n, 0, GIB(16), NULL);
-		for (unsigned m = 0; m < NODES_MAX; m++)
-			(void)topo_set_distance(t, n, m, n == m ? 10 : 20, NULL);
-	}
-	if (topo_seal(t, NULL))
-		abort();
-	return t;
-}
-
 static void a_search_ends_within_its_trials_and_with_what_it_has_found(void **state)
 {
 	enum { TRIALS_OF_FEW = 3000, ONE_OF = 4, FREED = 3 };
-	struct topo *t = machine_of_64();
+	struct topo *t = machine_of(NODES_MAX);
 	struct defrag_plan plan;
 	struct asked a;
 	struct node n;
@@ -390,7 +367,7 @@ static void a_search_ends_within_its_trials_and_with_what_it_has_found(void **st
 
 static void who_may_not_move_does_not(void **state)
 {
-	struct topo *t = machine_of_four();
+	struct topo *t = machine_of(NODES);
 	struct node n;
 
 	(void)state;

@@ -7,13 +7,6 @@ test=page short=yes
 . test/unit/page_rig.sh
 : >"$dir/out"
 
-await() { # COMMAND...: until it succeeds
-	for _ in $(seq 300); do
-		"$@" >/dev/null 2>&1 && return
-		sleep 0.1
-	done
-	return 1
-}
 start() { # SETTING...
 	set -- "$@" machine=kep3545-8 topologyManagerPolicy=restricted reservedSystemCPUs=0,64 metrics.address= \
 		nri.socketPath="$dir/nri.sock" runDirectory="$dir/run" kubeletRootDirectory="$dir/kubelet"
