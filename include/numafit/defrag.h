@@ -3,11 +3,10 @@
 
 #include <numafit/engine.h>
 #include <numafit/pod.h>
+#include <numafit/settings.h>
 
 /* Room by moving: which running containers would have to be moved so that a pod is admitted as
  * preferred, that is, on as few NUMA nodes as on an empty machine. It only plans. */
-
-enum { DEFRAG_MOVES_MAX = 8 };
 
 /* What a plan costs; compared member by member, in this order. */
 struct defrag_cost {

@@ -62,7 +62,8 @@ enum {
 	ADDRESS_MAX = 128,
 	NODE_NAME_MAX = 254,
 	GROUP_NAME_MAX = 64,
-	RESERVED_MEMORY_MAX = NODES_MAX * 2
+	RESERVED_MEMORY_MAX = NODES_MAX * 2,
+	DEFRAG_MOVES_MAX = 8 /* in one plan (defrag.h) */
 };
 
 /* How containers are kept in the shared pool. */
@@ -74,13 +75,21 @@ enum { SHARED_POOL_STEP_AUTO = CPUSET_BITS + 1 };
 enum quota_use { QUOTA_LIFT, QUOTA_KEEP, NR_QUOTA_USES };
 extern const char *const quota_use_words[NR_QUOTA_USES + 1]; /* "lift", "keep", NULL */
 
+/* What is done where moving running containers would make room (defrag.h): nothing; it is said;
+ * it is done when an operator asks for it; or by itself as well, when a pod was refused. */
+enum defrag_mode { DEFRAG_OFF, DEFRAG_ADVISE, DEFRAG_ON_DEMAND, DEFRAG_AUTO, NR_DEFRAG_MODES };
+extern const char *const defrag_mode_words[NR_DEFRAG_MODES + 1]; /* "off", "advise", ... */
+/* Which containers are moved by itself: those whose pod says so, or all that do not say no. */
+enum movable_use { MOVABLE_ANNOTATED, MOVABLE_ALL, NR_MOVABLE_USES };
+
 /* What becomes of a container with a wish that cannot be read. */
 enum unknown_wish { UNKNOWN_WISH_REFUSE, UNKNOWN_WISH_IGNORE };
 
-/* What containers of Burstable pods have of the shared pool, unless they wish for something else. */
+/* What containers of Burstable pods have of the shared pool, unless they wish for something else.
+ */
 enum burstable_use { BURSTABLE_ANY, BURSTABLE_ONE_NODE };
-/* The memory policy of containers with CPUs of their own whose memory is on several NUMA nodes, unless
- * they wish for one. */
+/* The memory policy of containers with CPUs of their own whose memory is on several NUMA nodes,
+ * unless they wish for one. */
 enum across_nodes { ACROSS_NONE, ACROSS_INTERLEAVE };
 
 /* One entry of the kubelet's reservedMemory, one kind of memory of it. */
@@ -113,9 +122,9 @@ enum { PROFILES_MAX = 16, PROFILE_WORD_MAX = 32, PROFILE_MHZ_MAX = 100 * 1000 };
 enum { PROFILE_LATENCY_MAX_US = 1000 * 1000 };
 struct frequency_profile {
 	char name[WISH_CLASS_MAX];
-	char governor[PROFILE_WORD_MAX];          /* "performance" */
+	char governor[PROFILE_WORD_MAX];           /* "performance" */
 	char energy_performance[PROFILE_WORD_MAX]; /* energy_performance_preference */
-	unsigned min_mhz, max_mhz;                /* 0: not said */
+	unsigned min_mhz, max_mhz;                 /* 0: not said */
 	bool limits_idle; /* by: idle states that take longer to leave are not entered, */
 	unsigned idle_latency_us;
 };
@@ -171,6 +180,14 @@ struct settings {
 					 beyond need; or SHARED_POOL_STEP_AUTO */
 	unsigned shared_pool_minimum; /* CPUs that the shared pool never falls below */
 	enum quota_use quota_use;
+	struct {
+		enum defrag_mode mode;
+		enum movable_use movable;
+		unsigned moves_per_plan,
+			moves_per_hour;    /* at most; the first 1 to DEFRAG_MOVES_MAX */
+		uint64_t bytes_per_minute; /* of memory, at most */
+		uint64_t min_interval_ms;  /* between two moves of a container, at least */
+	} defrag;
 	unsigned wishes_allowed; /* which wishes pods may have (wishes.h) */
 	enum unknown_wish unknown_wish;
 	struct namespaces namespaces;
@@ -205,9 +222,9 @@ struct settings {
 	enum claims_capacity claims_capacity;
 	unsigned claims_share; /* per cent */
 	enum claims_order claims_order;
-	uint64_t claims_prepare_ms;        /* a Prepare waits for room so long */
+	uint64_t claims_prepare_ms;         /* a Prepare waits for room so long */
 	char claims_cdi[SETTINGS_PATH_MAX]; /* the runtime's directory of CDI files */
-	bool events;             /* on pods */
+	bool events;                        /* on pods */
 	enum observed_placement observed_placement;
 	/* NodeResourceTopology */
 	bool nrt, nrt_take_over, nrt_policies, nrt_placement;

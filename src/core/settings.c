@@ -11,9 +11,11 @@
 
 enum {
 	SWEEP_INTERVAL_MAX_MS = 60 * 60 * 1000,
+	MIN_INTERVAL_MAX_MS = 24 * 60 * 60 * 1000,
+	MOVES_PER_HOUR_MAX = 10000,
 	ROLLOUT_DELAY_MAX_MS = 24 * 60 * 60 * 1000,
 	RECLAIM_AFTER_MAX_MS = 24 * 60 * 60 * 1000,
-	CLAIMS_WAIT_MAX_MS = 1500, /* a runtime gives a plugin 2 s */
+	CLAIMS_WAIT_MAX_MS = 1500,         /* a runtime gives a plugin 2 s */
 	CLAIMS_PREPARE_MAX_MS = 42 * 1000, /* the kubelet gives a driver 45 s */
 	PER_CENT = 100,
 	CLOCK_SKEW_MAX_MS = 60 * 60 * 1000,
@@ -44,6 +46,9 @@ static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
 static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
 const char *const pool_enforced_words[NR_POOL_ENFORCED + 1] = {"auto", "cgroup", "updates", NULL};
 const char *const quota_use_words[NR_QUOTA_USES + 1] = {"lift", "keep", NULL};
+const char *const defrag_mode_words[NR_DEFRAG_MODES + 1] = {
+	"off", "advise", "on-demand", "auto", NULL};
+static const char *const movable_words[] = {"annotated", "all", NULL};
 static const char *const unknown_wish_words[] = {"refuse", "ignore", NULL};
 static const char *const burstable_words[] = {"any", "one-node", NULL};
 static const char *const across_words[] = {"none", "interleave", NULL};
@@ -173,6 +178,30 @@ static const struct row rows[] = {
 		"have none, as with the kubelet's own static policy; the pod's needs the kubelet's "
 		"cgroups to be writable. keep: they have what the kubelet sets",
 		.words = quota_use_words),
+	ROW("defragment.mode", kind_word, defrag.mode, "advise",
+		"what is done about room that moving running containers with CPUs of their own would "
+		"make. off: nothing. advise: numafit defrag, and a refused pod's event, say which "
+		"moves would help. on-demand: numafit defrag --apply makes them, too. auto: they are "
+		"made as well when a pod was refused, within the limits below. Containers are moved "
+		"where sharedPool.enforce is by cgroup",
+		.words = defrag_mode_words),
+	ROW("defragment.movable", kind_word, defrag.movable, "annotated",
+		"mode auto: which containers may be moved. annotated: those of pods with the "
+		"annotation numafit.io/movable: \"true\"; all: but those of pods with \"false\"",
+		.words = movable_words),
+	ROW("defragment.maxMoves", kind_number, defrag.moves_per_plan, "3",
+		"moves that one plan has at most", .unit = "moves", .min = 1,
+		.max = DEFRAG_MOVES_MAX),
+	ROW("defragment.minInterval", kind_duration, defrag.min_interval_ms, "10m",
+		"a container that was moved is not moved again before that time is over",
+		.max = MIN_INTERVAL_MAX_MS),
+	ROW("defragment.maxMovesPerHour", kind_number, defrag.moves_per_hour, "12",
+		"mode auto: moves within an hour at most", .unit = "moves",
+		.max = MOVES_PER_HOUR_MAX),
+	ROW("defragment.maxBytesPerMinute", kind_size, defrag.bytes_per_minute, "16Gi",
+		"mode auto: memory that is moved within a minute at most; a container with more is "
+		"moved when nothing else was moved in as many minutes as it takes at that rate",
+		.min = KIB * KIB, .max = KIB * KIB * KIB * KIB),
 	ROW("sweepInterval", kind_duration, sweep_interval_ms, "10s",
 		"how often the containers' cgroups and the machine's CPUs and memory are looked at "
 		"for changes from elsewhere; 0: never",

@@ -26,6 +26,8 @@ var reloadable = map[string][]string{
 	"refusalAction":             {"", "error"},
 	"observedPlacement":         {"", `"off"`},
 	"schedulerHint.mode":        {"", "off", "require"},
+	"defragment.mode":           {"", "off", "auto"},
+	"defragment.movable":        {"", "all"},
 	"schedulerHint.repair":      {"", "false"},
 	"schedulerHint.podPolicy":   {"", "true"},
 	"schedulerHint.clockSkew":   {"", "0s", "1h"},

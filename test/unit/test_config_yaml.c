@@ -105,6 +105,8 @@ static void every_key_reaches_its_setting(void **state)
 			  "sharedPool: {enforce: updates}\nsharedPoolStep: 0\n"
 			  "sharedPoolMinimum: 2\n"
 			  "exclusiveCPUs: {cfsQuota: keep}\n"
+			  "defragment: {mode: auto, movable: all, maxMoves: 5, minInterval: 1h,\n"
+			  "  maxMovesPerHour: 2, maxBytesPerMinute: 1Gi}\n"
 			  "sweepInterval: 1m30s\nrolloutDelay: 10m\n"
 			  "nodeName: n1\n"
 			  "podWishes: {allowed: 'cpus, cores', unknown: ignore}\n"
@@ -162,16 +164,17 @@ static void every_key_reaches_its_setting(void **state)
 		"restricted", "pod", "true", "16", "most-allocated", "none", "true", "false",
 		"true", "true", "true", "true", "None", "include", "0-1,32", "500m", "2",
 		"8:memory=1Gi,hugepages-1Gi=2Gi;1:hugepages-2Mi=4Mi", "7", "updates", "0", "2",
-		"keep", "90s", "10m", "n1", "require", "false", "true", "1s", "volcano", "cpus,cores",
-		"ignore",
+		"keep", "auto", "all", "5", "1h", "2", "1Gi", "90s", "10m", "n1", "require",
+		"false", "true", "1s", "volcano", "cpus,cores", "ignore",
 		("names=kube-system,kube-? reserved=true; names=* cpus=shared spread=one-node "
 		 "allowed=cpus=untouched,cores force=true"),
 		"name=fast governor=performance minMHz=2400; name=cool maxIdleLatencyUs=0",
-		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true", "false", "5m", "true",
-		"true", "evict", "/kubeconfig", "here", "true", "true", "1s", "true", "share", "40",
-		"least-allocated", "30s", "/cdi", "true", "kai", "true", "1s", "5m",
-		"true", "true", "all", "true", "true", ":1", ":2", "true", "/run/y", "1Mi", "adm", "kep3545-8",
-		"debug", "json", "true", "false", "true", "true", "false", "true", "false", "true"};
+		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true",
+		"false", "5m", "true", "true", "evict", "/kubeconfig", "here", "true", "true", "1s",
+		"true", "share", "40", "least-allocated", "30s", "/cdi", "true", "kai", "true",
+		"1s", "5m", "true", "true", "all", "true", "true", ":1", ":2", "true", "/run/y",
+		"1Mi", "adm", "kep3545-8", "debug", "json", "true", "false", "true", "true",
+		"false", "true", "false", "true"};
 	char value[SETTING_TEXT_MAX];
 	unsigned nr = 0;
 
