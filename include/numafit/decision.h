@@ -34,6 +34,7 @@ enum refusal_cause {
 	/* A container that runs keeps what it has: */
 	REFUSED_BESIDE_CPUS,   /* the policy would not have more CPUs beside those */
 	REFUSED_BESIDE_MEMORY, /* there is no more memory where its memory is */
+	REFUSED_WHILE_MOVED,   /* it is on its way from there */
 };
 
 struct decision {
@@ -60,8 +61,8 @@ struct decision {
 	 * one, and booked there; containers without CPUs for themselves share what others of the
 	 * pod leave, and are `exclusive` likewise. */
 	bool within_pod;
-	/* Its CPUs are those of the shares that it came with (request.shares), and booked there, with
-	 * their memory. */
+	/* Its CPUs are those of the shares that it came with (request.shares), and booked there,
+	 * with their memory. */
 	bool within_claims;
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
@@ -69,7 +70,9 @@ struct decision {
 	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
 			   0: those of a whole event */
-	uint64_t lease; /* of the tokens that it has come for (leases.h); 0: none */
+	uint64_t
+		moved_ms; /* when it was last moved there while it ran, since the epoch; 0: never */
+	uint64_t lease;   /* of the tokens that it has come for (leases.h); 0: none */
 	enum refusal_cause cause;           /* when refused */
 	const struct ask *in_the_way;       /* of a pod that is refused: this container of it, of
 					       the question; NULL: all together */
@@ -99,8 +102,8 @@ int decision_refuse(struct decision *d, enum refusal_cause cause, const char *re
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The memory policy that the runtime is to set for the container: the one that it wishes for, else
- * that of setting memoryPolicyAcrossNodes; none where the runtime cannot set one, or where it is left
- * untouched. */
+ * that of setting memoryPolicyAcrossNodes; none where the runtime cannot set one, or where it is
+ * left untouched. */
 struct request;
 enum wish_memory decision_memory_policy(
 	const struct settings *s, const struct request *req, const struct decision *d);

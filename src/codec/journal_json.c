@@ -251,6 +251,7 @@ static const struct field decision_rows[] = {
 	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
 		.max = NR_POD_APARTS),
+	FIELD("moved_ms", U64, AT(moved_ms), .optional = true),
 	FIELD("lease", U64, AT(lease), .optional = true),
 	FIELD("reason", STRING, AT(reason), .optional = true),
 	FIELD("message", CHARS, AT(message), .max = DECISION_MESSAGE_MAX),
@@ -441,15 +442,17 @@ static int check_parts(const struct decoded_record *d, struct err *e)
 static int check_record(struct decoded_record *d, struct err *e)
 {
 	enum record_op op = d->record.op;
-	bool decided = op == RECORD_GRANT || op == RECORD_REFUSE;
+	bool decided = op == RECORD_GRANT || op == RECORD_REFUSE, moves = op == RECORD_MOVE;
 	bool leased = op == RECORD_ALLOCATE || op == RECORD_SHOWN || op == RECORD_GIVE_UP ||
 		      op == RECORD_LEASE;
 	const char *reason = d->decision.reason;
 
-	if (d->has_request != decided || d->has_decision != decided)
-		return err_set(e, EINVAL, "op: \"%s\" %s a request and a decision",
-			record_op_words[op], decided ? "has" : "does not have");
-	if (decided && d->decision.admit != (op == RECORD_GRANT))
+	if (d->has_request != decided || d->has_decision != (decided || moves))
+		return err_set(e, EINVAL, "op: \"%s\" %s", record_op_words[op],
+			decided ? "has a request and a decision"
+			: moves ? "has a decision and no request"
+				: "does not have a request and a decision");
+	if ((decided || moves) && d->decision.admit != (op != RECORD_REFUSE))
 		return err_set(
 			e, EINVAL, "decision: admit contradicts op \"%s\"", record_op_words[op]);
 	d->decision.reason = reason ? decision_reason(reason) : NULL;

@@ -194,8 +194,8 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	if (req->shares) { /* what these hold counts, and nothing else */
 		place_late(g, &known, b, &d);
 	} else if (!claim_held(g, now_ms, &known, &d) &&
-		(!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
-		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
+		   (!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
+		   (!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
 		place_late(g, &known, b, &d);
 		if (why.code && !*d.message) { /* it could have been expected to keep it */
 			text_init(&t, d.message, sizeof d.message);
@@ -368,7 +368,7 @@ static void put_right(struct engine *g, const struct request *req, const struct 
 	bool old = engine_knows_better(g, req, placed);
 	bool waits = old && req->in_force == IN_FORCE_UNREAD;
 	struct update want = engine_placement_of(g, h);
-	bool ours = !h->decision.left && !want.untouched;
+	bool ours = !h->decision.left && !want.untouched && !want.moving;
 	if (ours && !waits && (old || !engine_runs_as(g, req, &want)))
 		*vec_push(ups) = want;
 	bool later = req->in_creation || (waits && h->misplaced);

@@ -194,6 +194,7 @@ static struct decision any_decision(bool admit)
 		.left_on = any_cpus(),
 		.within_pod = below(2),
 		.lost_cpus = below(2),
+		.moved_ms = below(2) ? any_u64() : 0,
 		.apart = below(NR_POD_APARTS),
 		.cut_short = below(2),
 		.steps = below(2) ? any_u64() : 0,
@@ -362,6 +363,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->left, b->left);
 	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
+	assert_int_equal(a->moved_ms, b->moved_ms);
 	assert_int_equal(a->apart, b->apart);
 	assert_int_equal(a->advice.looked_at, b->advice.looked_at);
 	assert_int_equal(a->advice.verdict, b->advice.verdict);
@@ -429,9 +431,10 @@ static void any_record_comes_back_bit_for_bit(void **state)
 	for (unsigned i = 0; i < RANDOM_RECORDS; i++) {
 		enum record_op op = below(NR_RECORD_OPS);
 		bool decided = op == RECORD_GRANT || op == RECORD_REFUSE;
+		bool has_decision = decided || op == RECORD_MOVE;
 		const char *id = any_string();
 		struct request req = any_request(id);
-		struct decision d = any_decision(op == RECORD_GRANT);
+		struct decision d = any_decision(op != RECORD_REFUSE);
 		unsigned nr_parts = below(4);
 		bool whole = op == RECORD_HOLD && nr_parts && below(2);
 		const struct pod *pod = op == RECORD_REFUSE || (op == RECORD_HOLD && nr_parts)
@@ -451,7 +454,7 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			req.pod.attached = any_attached(req.pod.nr_attached);
 		}
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
-			decided ? &req : NULL, decided ? &d : NULL, pod,
+			decided ? &req : NULL, has_decision ? &d : NULL, pod,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
 			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL,
 			op == RECORD_QUOTA ? &quota : NULL, op == RECORD_QUIET ? &quiet : NULL,
