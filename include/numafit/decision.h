@@ -60,11 +60,14 @@ struct decision {
 	 * one, and booked there; containers without CPUs for themselves share what others of the
 	 * pod leave, and are `exclusive` likewise. */
 	bool within_pod;
-	/* Its CPUs are those of the shares that it came with (request.shares), and booked there, with
-	 * their memory. */
+	/* Its CPUs are those of the shares that it came with (request.shares), and booked there,
+	 * with their memory. */
 	bool within_claims;
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
+	/* When its container was last moved to other NUMA nodes while it ran, in ms since the
+	 * epoch; 0: never. */
+	int64_t moved_ms;
 	enum pod_apart apart; /* decided container by container, although its pod was known */
 	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
@@ -99,8 +102,8 @@ int decision_refuse(struct decision *d, enum refusal_cause cause, const char *re
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The memory policy that the runtime is to set for the container: the one that it wishes for, else
- * that of setting memoryPolicyAcrossNodes; none where the runtime cannot set one, or where it is left
- * untouched. */
+ * that of setting memoryPolicyAcrossNodes; none where the runtime cannot set one, or where it is
+ * left untouched. */
 struct request;
 enum wish_memory decision_memory_policy(
 	const struct settings *s, const struct request *req, const struct decision *d);

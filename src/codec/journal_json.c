@@ -249,6 +249,7 @@ static const struct field decision_rows[] = {
 	FIELD("within_pod", BOOL, AT(within_pod), .optional = true),
 	FIELD("within_claims", BOOL, AT(within_claims), .optional = true),
 	FIELD("lost_cpus", BOOL, AT(lost_cpus), .optional = true),
+	FIELD("moved_ms", I64, AT(moved_ms), .optional = true),
 	FIELD("apart", NAME, AT(apart), .optional = true, .words = pod_apart_words,
 		.max = NR_POD_APARTS),
 	FIELD("lease", U64, AT(lease), .optional = true),

@@ -194,6 +194,7 @@ static struct decision any_decision(bool admit)
 		.left_on = any_cpus(),
 		.within_pod = below(2),
 		.lost_cpus = below(2),
+		.moved_ms = below(2) ? (int64_t)any_u64() : 0,
 		.apart = below(NR_POD_APARTS),
 		.cut_short = below(2),
 		.steps = below(2) ? any_u64() : 0,
@@ -362,6 +363,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->left, b->left);
 	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
+	assert_true(a->moved_ms == b->moved_ms);
 	assert_int_equal(a->apart, b->apart);
 	assert_int_equal(a->advice.looked_at, b->advice.looked_at);
 	assert_int_equal(a->advice.verdict, b->advice.verdict);
