@@ -191,11 +191,12 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct err why = {0};
 	struct text t;
 
+	known.ask.has_devices = request_has_devices(req);
 	if (req->shares) { /* what these hold counts, and nothing else */
 		place_late(g, &known, b, &d);
 	} else if (!claim_held(g, now_ms, &known, &d) &&
-		(!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
-		(!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
+		   (!was_placed || adopt_placement(g, req, &p, &d, &why)) &&
+		   (!may_be_left(g, req, placed, ours) || leave_as_it_runs(g, req, &d, &why))) {
 		place_late(g, &known, b, &d);
 		if (why.code && !*d.message) { /* it could have been expected to keep it */
 			text_init(&t, d.message, sizeof d.message);
@@ -236,6 +237,7 @@ static void adopt_in_place(
 		return;
 	if (!how_placed(g, req, placed, &p) || adopt_placement(g, req, &p, &d, NULL) < 0)
 		return;
+	known.ask.has_devices = request_has_devices(req);
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
 	engine_settle(g, now_ms, "adopt", &known, &d, true);

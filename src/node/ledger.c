@@ -237,6 +237,7 @@ static struct holding *holding_new(
 		.for_many = req->for_many,
 		.for_one_pod = req->for_one_pod,
 	};
+	h->request.ask.has_devices = request_has_devices(req);
 	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
 	h->request.ask.cpus_on = NULL;
 	h->request.ask.advice = NULL;
@@ -451,7 +452,8 @@ static struct cpuset ledger_held_by_pod(
 	struct cpuset cpus = {0};
 
 	for (size_t i = ledger_first_of_pod(l, pod_uid);
-		i < l->by[BY_NAME].nr && text_equal(l->by[BY_NAME].at[i].h->request.pod.uid, pod_uid);
+		i < l->by[BY_NAME].nr &&
+		text_equal(l->by[BY_NAME].at[i].h->request.pod.uid, pod_uid);
 		i++) {
 		const struct holding *h = l->by[BY_NAME].at[i].h;
 
