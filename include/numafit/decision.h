@@ -66,12 +66,13 @@ struct decision {
 	bool within_claims;
 	bool lost_cpus; /* CPUs of its own have gone offline since: as long as it has fewer than it
 			   asks for, others are looked for when CPUs come or go */
+	/* When its container was last moved to other NUMA nodes while it ran, in ms since the
+	 * epoch; 0: never. */
+	int64_t moved_ms;
 	enum pod_apart apart; /* decided container by container, although its pod was known */
 	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
 			   0: those of a whole event */
-	uint64_t
-		moved_ms; /* when it was last moved there while it ran, since the epoch; 0: never */
 	uint64_t lease;   /* of the tokens that it has come for (leases.h); 0: none */
 	enum refusal_cause cause;           /* when refused */
 	const struct ask *in_the_way;       /* of a pod that is refused: this container of it, of

@@ -45,10 +45,17 @@ struct defrag_question {
 	void *ctx;
 };
 
-/* Whether the entry is one that can move at all: CPUs of its own, booked, no devices, tokens,
- * shares or huge pages, no NUMA nodes that its author or a scheduler has named, and not left as
- * another program has it. */
+/* Whether the entry is one that can move at all: CPUs of its own, booked, no devices
+ * (ask.has_devices), tokens, shares or huge pages, and not left as another program has it; nor does
+ * it lie where a scheduler that requires it, or a wish for NUMA nodes, has put it. What a scheduler
+ * has required of a container that was adopted, without its entry, is not known. */
 bool defrag_can_move(const struct holding *h);
+/* Whether it may be moved now: it can, it was seen to have been created, its author does not
+ * forbid it (numafit.io/movable), and it was not moved within defragment.minInterval; a moment that
+ * is still to come counts as now. by_itself: nobody asked for it (defragment.mode: auto), so that
+ * its author must have allowed it, unless defragment.movable is all. */
+bool defrag_may_move(
+	const struct holding *h, const struct settings *s, int64_t now_ms, bool by_itself);
 
 /* The cheapest sequence of moves, each to one other NUMA node, after which the pod is admitted as
  * preferred; a container moves once at most. 0, also when there is none; the error of

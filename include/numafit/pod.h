@@ -62,9 +62,15 @@ struct ask {
 	struct wishes wishes; /* of its pod's author, as far as the operator allows them */
 	const char *odd_wish; /* what is wrong with one of them: it is refused for that. NULL:
 				 nothing */
+	bool wishes_nodes; /* its author wishes for NUMA nodes, for which its advice is, or was */
 	bool has_claims; /* it has devices through claims (DRA), by its pod's spec; not recorded */
-	/* It is a share of a ResourceClaim that asks (shares.h), and none of the containers: the NUMA
-	 * node that a scheduler has chosen for it. Empty: it is none. */
+	/* It was seen to have a device, of whatever resource or claim, or a device node, or to ask
+	 * for one, when it came or was found running: request_has_devices(). Kept, as what shows it
+	 * is not. A device that nobody shows counts as none: one without a node, where neither its
+	 * pod's spec nor the kubelet's PodResources is read (gather_container()). */
+	bool has_devices;
+	/* It is a share of a ResourceClaim that asks (shares.h), and none of the containers: the
+	 * NUMA node that a scheduler has chosen for it. Empty: it is none. */
 	struct nodeset share_of;
 	bool whole_pod; /* it is the pod that asks, for resources of its own (pod.own), and none of
 			   its containers */
@@ -99,10 +105,10 @@ enum pod_apart {
 	POD_APART_NOT,
 	POD_APART_TOO_LONG,  /* what it would be given is more than a line of the journal */
 	POD_APART_TOO_LARGE, /* to decide it takes more working memory than there is */
-	POD_APART_CLAIMS,    /* claims are prepared for it (shares.h): which containers come for them
-				only these say */
-	POD_APART_TOO_MANY,  /* it has more containers, or kinds of devices, than are decided at
-				once */
+	POD_APART_CLAIMS,   /* claims are prepared for it (shares.h): which containers come for them
+			       only these say */
+	POD_APART_TOO_MANY, /* it has more containers, or kinds of devices, than are decided at
+			       once */
 	NR_POD_APARTS
 };
 extern const char *const pod_apart_words[NR_POD_APARTS]; /* "no", "too-long", "too-large", ... */

@@ -134,6 +134,9 @@ static inline bool request_lacks_memory_policy(const struct request *req)
 	return req->no_memory_policy && req->ask.wishes.memory;
 }
 extern const char request_no_memory_policy_text[];
+/* Whether anything of the request shows a device of its, tokens apart: ask.has_devices, devices
+ * that are asked for or given to it, claims, device nodes and CDI devices in its spec. */
+bool request_has_devices(const struct request *req);
 /* Whether memory is pinned for it: Guaranteed pods only (kubelet memorymanager). */
 bool request_pins_memory(const struct request *req);
 

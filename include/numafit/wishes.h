@@ -55,12 +55,22 @@ enum wish_memory {
 	WISH_MEMORY_LOCAL,      /* that of the CPU that the thread runs on */
 	NR_WISH_MEMORIES
 };
+/* Whether it may be moved to other NUMA nodes while it runs (defrag.h). Read whatever pods may wish
+ * for: it is about the container alone, and one that stays where it was put takes nothing of
+ * others. */
+enum wish_movable {
+	WISH_MOVABLE_UNSAID, /* as defragment.movable has it */
+	WISH_MOVABLE_NO,     /* never */
+	WISH_MOVABLE_YES,    /* also by itself (defragment.mode: auto) */
+	NR_WISH_MOVABLE
+};
 /* In the annotations' words; "" for what is not said. Operators' are in the journal alone. */
-extern const char *const wish_cpus_words[NR_WISH_CPUS];      /* "", "own", "shared", ... */
-extern const char *const wish_cores_words[NR_WISH_CORES];    /* "", "whole", "one-thread" */
+extern const char *const wish_cpus_words[NR_WISH_CPUS];         /* "", "own", "shared", ... */
+extern const char *const wish_cores_words[NR_WISH_CORES];       /* "", "whole", "one-thread" */
 extern const char *const wish_isolated_words[NR_WISH_ISOLATED]; /* "", "prefer", "require" */
-extern const char *const wish_spread_words[NR_WISH_SPREADS]; /* "", "any", "one-node", ... */
-extern const char *const wish_memory_words[NR_WISH_MEMORIES]; /* "", "bind", ... */
+extern const char *const wish_spread_words[NR_WISH_SPREADS];    /* "", "any", "one-node", ... */
+extern const char *const wish_memory_words[NR_WISH_MEMORIES];   /* "", "bind", ... */
+extern const char *const wish_movable_words[NR_WISH_MOVABLE];   /* "", "false", "true" */
 
 /* A class of the runtime's configuration, or a frequency profile, with its end. */
 enum { WISH_CLASS_MAX = 32 };
@@ -74,9 +84,11 @@ struct wishes {
 	enum wish_isolated isolated;
 	enum wish_spread spread;
 	enum wish_memory memory;
+	enum wish_movable movable;
 	char rdt_class[WISH_CLASS_MAX]; /* "": none is wished for */
 	char blockio_class[WISH_CLASS_MAX];
-	char quiet[WISH_QUIET_MAX]; /* of a container with CPUs of its own; see wishes_quiet_irq() */
+	char quiet[WISH_QUIET_MAX]; /* of a container with CPUs of its own; see wishes_quiet_irq()
+				     */
 };
 
 enum { WISHES_TEXT_MAX = 384 }; /* of what follows, with its end */
@@ -90,7 +102,7 @@ enum wish_type {
 };
 struct wish_row {
 	const char *name;
-	unsigned bit; /* of WISHES_CPUS, ... */
+	unsigned bit; /* of WISHES_CPUS, ...; 0: all pods may have it */
 	enum wish_type type;
 	size_t at, size; /* in struct wishes; not of WISH_OF_NODES */
 	const char *const *words;
@@ -98,7 +110,7 @@ struct wish_row {
 	bool (*is_value)(const char *text); /* of WISH_OF_TEXT; and what one that is none is not: */
 	const char *form;                   /* "no name of a class", "none of a, b" */
 };
-enum { NR_WISH_ROWS = 9 };
+enum { NR_WISH_ROWS = 10 };
 extern const struct wish_row wish_rows[NR_WISH_ROWS];
 /* The row of that name, or NULL. */
 const struct wish_row *wish_row_of(const char *name);
@@ -125,8 +137,8 @@ bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_nod
 /* Whether these CPUs are what it wishes for. Not so where cores are of unequal size, as while CPUs
  * are offline, and a number of CPUs made parts of some. 0, or -EINVAL with words for the reason
  * SMTAlignmentError. */
-int wishes_check_cores(const struct wishes *w, const struct topo *t, const struct cpuset *given,
-	struct err *e);
+int wishes_check_cores(
+	const struct wishes *w, const struct topo *t, const struct cpuset *given, struct err *e);
 /* Of CPUs that are free those that such a container may be given: with a wish for cores, those of
  * cores that are free as a whole. */
 struct cpuset wishes_usable_cpus(

@@ -177,6 +177,8 @@ static bool is_absent(const struct field *f, const void *from)
 		return !MEMBER(bool, from, f->at);
 	if (f->type == FIELD_U64)
 		return !MEMBER(uint64_t, from, f->at);
+	if (f->type == FIELD_I64)
+		return !MEMBER(int64_t, from, f->at);
 	if (f->type == FIELD_CHARS)
 		return !MEMBER(char, from, f->at);
 	if (f->type == FIELD_CPUS)

@@ -34,7 +34,8 @@ struct field {
 	size_t at;
 	bool optional; /* may be absent: zeros; written unless it is a NULL string or pointer, an
 			  empty array, list or FIELD_CHARS, an empty FIELD_CPUS or FIELD_NODES, a
-			  FIELD_U64 of 0, a FIELD_BOOL of false or the first word of a FIELD_NAME */
+			  FIELD_U64 or FIELD_I64 of 0, a FIELD_BOOL of false or the first word of a
+			  FIELD_NAME */
 	bool has_flag; /* the bool at `flag` says whether it is there at all */
 	size_t flag, count;
 	unsigned max;             /* FIELD_UNSIGNED: the largest value, 0: any */

@@ -121,10 +121,14 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 		ignored->annotation = kv->key;
 		return;
 	}
-	if (row->type == WISH_OF_NODES)
-		ask->advice = take_nodes(r, kv->value, ask->advice, a, &why);
-	else if (value)
+	if (row->type == WISH_OF_NODES) {
+		const struct advice_ask *of_scheduler = ask->advice;
+
+		ask->advice = take_nodes(r, kv->value, of_scheduler, a, &why);
+		ask->wishes_nodes = ask->advice && ask->advice != of_scheduler;
+	} else if (value) {
 		wish_enter(&said, row, kv->value);
+	}
 	check_profile(r, &said, &why);
 	if (!why.code)
 		wishes_lay_over(&ask->wishes, &said, true);

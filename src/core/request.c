@@ -152,6 +152,7 @@ struct request request_of_part(const struct pod *pod, size_t place)
 	req.ask.advice = NULL; /* a record has it with the pod */
 	memset(req.ask.memory, 0, sizeof req.ask.memory);
 	req.ask.nr_memory = ask_memory(ask, req.ask.memory);
+	req.ask.has_devices = request_has_devices(&req);
 	return req;
 }
 
@@ -160,9 +161,14 @@ unsigned request_exclusive_cpus(const struct request *req)
 	return ask_exclusive_cpus(&req->ask, req->pod.qos, req->pod.pod_level);
 }
 
+bool request_has_devices(const struct request *req)
+{
+	return req->ask.has_devices || req->ask.nr_devices || req->ask.has_claims ||
+	       req->pod.nr_attached || req->nr_files || req->nr_cdi;
+}
+
 bool request_pins_memory(const struct request *req)
 {
 	return req->pod.qos == QOS_GUARANTEED && req->ask.nr_memory > 0 &&
-	       !wishes_untouched(&req->ask.wishes) &&
-	       (!req->pod.pod_level || req->ask.guaranteed);
+	       !wishes_untouched(&req->ask.wishes) && (!req->pod.pod_level || req->ask.guaranteed);
 }

@@ -41,14 +41,19 @@ const char *const wish_memory_words[NR_WISH_MEMORIES] = {
 	[WISH_MEMORY_LOCAL] = "local",
 };
 
+const char *const wish_movable_words[NR_WISH_MOVABLE] = {
+	[WISH_MOVABLE_UNSAID] = "",
+	[WISH_MOVABLE_NO] = "false",
+	[WISH_MOVABLE_YES] = "true",
+};
+
 bool wishes_is_class(const char *name)
 {
 	static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				  "._-";
 	const size_t len = strnlen(name, WISH_CLASS_MAX);
 
-	return len && len < WISH_CLASS_MAX && strspn(name, all) == len &&
-	       !strchr("._-", name[0]);
+	return len && len < WISH_CLASS_MAX && strspn(name, all) == len && !strchr("._-", name[0]);
 }
 
 #define IRQ       "irq"
@@ -77,16 +82,15 @@ const char *wishes_quiet_profile(const struct wishes *w)
 
 #define WORDS(row, which, member, of, count)                                                       \
 	{                                                                                          \
-		.name = (row), .bit = (which), .type = WISH_OF_WORDS,                           \
+		.name = (row), .bit = (which), .type = WISH_OF_WORDS,                              \
 		.at = offsetof(struct wishes, member),                                             \
 		.size = sizeof((struct wishes *)NULL)->member, .words = (of), .nr = (count)        \
 	}
 #define TEXT(row, which, member, fits, odd)                                                        \
 	{                                                                                          \
-		.name = (row), .bit = (which), .type = WISH_OF_TEXT,                            \
+		.name = (row), .bit = (which), .type = WISH_OF_TEXT,                               \
 		.at = offsetof(struct wishes, member),                                             \
-		.size = sizeof((struct wishes *)NULL)->member,                                     \
-		.is_value = (fits), .form = (odd)                                                  \
+		.size = sizeof((struct wishes *)NULL)->member, .is_value = (fits), .form = (odd)   \
 	}
 static const char no_class[] = /* WISH_CLASS_MAX */
 	"no name of a class: up to 31 letters, digits, '.', '-' and '_', the first one a letter or "
@@ -98,6 +102,7 @@ const struct wish_row wish_rows[NR_WISH_ROWS] = {
 	{.name = "numa-nodes", .bit = WISHES_NUMA_NODES, .type = WISH_OF_NODES},
 	WORDS("spread", WISHES_SPREAD, spread, wish_spread_words, NR_WISH_SPREADS),
 	WORDS("memory-policy", WISHES_MEMORY_POLICY, memory, wish_memory_words, NR_WISH_MEMORIES),
+	WORDS("movable", 0, movable, wish_movable_words, NR_WISH_MOVABLE),
 	TEXT("rdt-class", WISHES_RDT_CLASS, rdt_class, wishes_is_class, no_class),
 	TEXT("blockio-class", WISHES_BLOCKIO_CLASS, blockio_class, wishes_is_class, no_class),
 	TEXT("quiet", WISHES_QUIET, quiet, is_quiet,
@@ -174,7 +179,7 @@ void wishes_print(const struct wishes *w, struct text *to)
 bool wish_is_allowed(const struct wish_row *row, unsigned value, unsigned allowed)
 {
 	if (row->bit != WISHES_CPUS)
-		return allowed & row->bit;
+		return !row->bit || allowed & row->bit;
 	switch ((enum wish_cpus)value) {
 	case WISH_CPUS_OWN:
 		return true;

@@ -108,6 +108,7 @@ void engine_create(struct engine *g, int64_t now_ms, struct request *req, struct
 	struct budget budget = budget_of(g->s->merge_visit_budget);
 
 	req->apart = engine_apart(g, req);
+	req->ask.has_devices = request_has_devices(req);
 	engine_drop(g, now_ms, "replaced", req->container_id, true);
 	if (!engine_inherit(g, now_ms, req, d)) {
 		engine_bound_by_pod(g, req);

@@ -73,6 +73,7 @@ void engine_shadow(struct engine *g, int64_t now_ms, const struct request *req,
 	struct request known = *req;
 
 	known.apart = engine_apart(g, req);
+	known.ask.has_devices = request_has_devices(req);
 	known.owner = engine_owner_of_running(g, req);
 	engine_drop(g, now_ms, "replaced", req->container_id, false);
 	if (!engine_inherit(g, now_ms, &known, ours)) {

@@ -152,7 +152,9 @@ void engine_learn(const struct holding *h, struct request *req)
 	req->ask.kind = h->request.ask.kind;
 	req->ask.place = h->request.ask.place;
 	req->ask.guaranteed = h->request.ask.guaranteed;
+	req->ask.has_devices = req->ask.has_devices || h->request.ask.has_devices;
 	req->ask.wishes = h->request.ask.wishes; /* as they were allowed when it came */
+	req->ask.wishes_nodes = h->request.ask.wishes_nodes;
 	req->pod.pod_level = h->request.pod.pod_level;
 	/* What its pod has as one was shared out as the pod started: with other resources by now it
 	 * has still that part, for itself or with others. */

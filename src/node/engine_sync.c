@@ -191,6 +191,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct err why = {0};
 	struct text t;
 
+	known.ask.has_devices = request_has_devices(req);
 	if (req->shares) { /* what these hold counts, and nothing else */
 		place_late(g, &known, b, &d);
 	} else if (!claim_held(g, now_ms, &known, &d) &&
@@ -236,6 +237,7 @@ static void adopt_in_place(
 		return;
 	if (!how_placed(g, req, placed, &p) || adopt_placement(g, req, &p, &d, NULL) < 0)
 		return;
+	known.ask.has_devices = request_has_devices(req);
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
 	engine_settle(g, now_ms, "adopt", &known, &d, true);

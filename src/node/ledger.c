@@ -239,6 +239,7 @@ static struct holding *holding_new(
 		.for_many = req->for_many,
 		.for_one_pod = req->for_one_pod,
 	};
+	h->request.ask.has_devices = request_has_devices(req);
 	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
 	h->request.ask.cpus_on = NULL;
 	h->request.ask.advice = NULL;

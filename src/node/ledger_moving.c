@@ -77,7 +77,7 @@ void ledger_end_move(struct ledger *l, bool back, int64_t now_ms)
 	struct decision d = back ? m->from : m->to;
 
 	if (!back)
-		d.moved_ms = (uint64_t)now_ms;
+		d.moved_ms = now_ms;
 	l->now.moving = NULL;
 	ledger_move(l, m->container_id, &d);
 	moving_free(m);

@@ -251,6 +251,12 @@ static uint64_t tokens_asked(const struct known_pod *pod, const struct ask *c)
 	return 0;
 }
 
+/* Tokens are CPUs. */
+static bool has_devices_by_spec(const struct known_pod *pod, const struct ask *c)
+{
+	return c->nr_devices > (tokens_asked(pod, c) ? 1 : 0) || c->has_claims;
+}
+
 /* One container, its devices with those of the pod. False: there are too many. */
 static bool take_known_container(struct daemon *d, const struct known_pod *known,
 	const struct ask *from, struct ask *to, struct pod *pod, struct device_resource *attached,
@@ -263,6 +269,7 @@ static bool take_known_container(struct daemon *d, const struct known_pod *known
 	*to = *from;
 	to->name = in_arena(a, from->name);
 	to->tokens = tokens_asked(known, from);
+	to->has_devices = has_devices_by_spec(known, from);
 	to->nr_devices = 0;
 	if (d->settings.pod_resources)
 		held = pod_resources_find(
@@ -404,6 +411,34 @@ static void know_container_of_pod(const struct daemon *d, struct request *req)
 	}
 }
 
+static bool has_devices_by_kubelet(const struct container_held *held)
+{
+	for (size_t i = 0; i < held->nr_devices; i++)
+		if (!text_equal(held->device[i].resource, TOKEN_RESOURCE))
+			return true;
+	return held->nr_claims;
+}
+
+/* Whether it has devices, wherever these are, or may have some: by its pod's spec, or by the
+ * kubelet, which has not shown it yet or does not show what it has (a plain init container). Where
+ * neither is asked only what the runtime shows counts. */
+static bool may_have_devices(const struct daemon *d, const struct request *req)
+{
+	const struct known_pod *known = find_known_pod(d, &req->pod);
+	struct services *v = d->services;
+	const struct container_held *held = NULL;
+
+	for (size_t i = 0; known && i < known->pod.nr; i++)
+		if (text_equal(known->pod.container[i].name, req->ask.name))
+			return has_devices_by_spec(known, &known->pod.container[i]);
+	if (!v || !v->pod_resources)
+		return false;
+	if (gather_is_answered(v, req->pod.uid, SINCE_POD))
+		held = pod_resources_find(
+			v->pod_resources, req->pod.ns, req->pod.name, req->ask.name);
+	return !held || has_devices_by_kubelet(held);
+}
+
 enum claims_known gather_claims(struct daemon *d, const struct request *req)
 {
 	struct request known = *req;
@@ -487,8 +522,7 @@ void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena 
 }
 
 /* By the kubelet's present answer, where that is no older than the pod's sandbox. */
-static const char *shares_by_kubelet(
-	struct daemon *d, const struct request *req, struct arena *a)
+static const char *shares_by_kubelet(struct daemon *d, const struct request *req, struct arena *a)
 {
 	struct services *v = d->services;
 	const struct container_held *held = NULL;
@@ -507,8 +541,8 @@ static const char *shares_by_kubelet(
 	return cdi ? shares_of_cdi(cdi, nr, a) : "";
 }
 
-/* The shares that it comes with. Where the runtime does not show CDI devices a container of a pod that claims are prepared for may
- * have some, unless the pod's spec says that it has none. */
+/* The shares that it comes with. Where the runtime does not show CDI devices a container of a pod
+ * that claims are prepared for may have some, unless the pod's spec says that it has none. */
 static void add_shares(struct daemon *d, struct request *req, struct arena *a)
 {
 	const bool may_have = !find_known_pod(d, &req->pod) || req->ask.has_claims;
@@ -523,6 +557,7 @@ void gather_running(struct daemon *d, struct request *containers, size_t nr, str
 {
 	for (size_t i = 0; i < nr; i++) {
 		add_shares(d, &containers[i], a);
+		containers[i].ask.has_devices = may_have_devices(d, &containers[i]);
 		(void)take_wishes(d, &containers[i].pod, &containers[i].ask, a);
 	}
 }
@@ -530,6 +565,7 @@ void gather_running(struct daemon *d, struct request *containers, size_t nr, str
 void gather_container(struct daemon *d, struct request *req, struct arena *a)
 {
 	know_container_of_pod(d, req);
+	req->ask.has_devices = may_have_devices(d, req);
 	add_attached_devices(d, req, a);
 	advice_of_container(d, req, a);
 	wishes_of_container(d, req, a);

@@ -120,6 +120,7 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 		assert_int_equal(x->decision.within_pod, y->decision.within_pod);
 		assert_int_equal(x->request.pod.pod_level, y->request.pod.pod_level);
 		assert_int_equal(x->request.ask.guaranteed, y->request.ask.guaranteed);
+		assert_int_equal(x->request.ask.has_devices, y->request.ask.has_devices);
 		assert_int_equal(x->request.ask.whole_pod, y->request.ask.whole_pod);
 		assert_memory_equal(&x->request.ask.wishes, &y->request.ask.wishes,
 			sizeof x->request.ask.wishes);

@@ -365,52 +365,11 @@ static void a_search_ends_within_its_trials_and_with_what_it_has_found(void **st
 	free(t);
 }
 
-static void who_may_not_move_does_not(void **state)
-{
-	struct topo *t = machine_of(NODES);
-	struct node n;
-
-	(void)state;
-	begin(&n, t, POLICY_RESTRICTED);
-	for (unsigned i = 0; i < NODES; i++)
-		assert_true(create(&n, i, 1 + (i < 2), GIB(2)));
-	const struct holding *h = ledger_at(engine_ledger(n.g), 0);
-	struct holding other = *h;
-
-	assert_true(defrag_can_move(&other));
-	other.decision.exclusive = false;
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.request.ask.nr_devices = 1;
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.request.ask.tokens = 1;
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.request.ask.has_claims = true;
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.request.shares = "share";
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.decision.left = true;
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.decision.blocks[0].kind = 1;
-	assert_false(defrag_can_move(&other));
-	other = *h;
-	other.request.ask.advice = &(const struct advice_ask){.so_far = ADVICE_ACCEPTED};
-	assert_false(defrag_can_move(&other));
-	engine_free(n.g);
-	free(t);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_is_the_cheapest_of_all_sequences),
 		cmocka_unit_test(a_search_ends_within_its_trials_and_with_what_it_has_found),
-		cmocka_unit_test(who_may_not_move_does_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

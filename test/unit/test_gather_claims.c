@@ -399,6 +399,48 @@ static void nothing_of_it_happens_where_it_is_off(void **state)
 	assert_non_null(pod.container);
 }
 
+/* Whether it has devices: those that cannot be seen may be there */
+
+static void devices_of_any_kind_are_noted_and_what_was_asked_for_and_not_shown_counts(void **state)
+{
+	static const struct held_device nic[] = {{.resource = "example.com/nic", .id = "0"}},
+					token[] = {{.resource = "numafit.io/cpu", .id = "n0-0"}};
+	static const struct {
+		bool is_known, is_asked, has_answered, is_shown;
+		const char *container;
+		const struct held_device *device;
+		bool has;
+	} cases[] = {
+		{true, true, true, false, "side", NULL, false}, /* by its spec */
+		{true, true, true, false, "app", NULL, true},
+		{false, false, false, false, "app", NULL, false}, /* nobody is asked */
+		{false, true, false, false, "app", NULL, true},
+		{false, true, true, false, "app", NULL, true},
+		{false, true, true, true, "app", NULL, false},
+		{false, true, true, true, "app", token, false},
+		{false, true, true, true, "app", nic, true},
+	};
+	struct world *w = *state;
+	struct pod_resources *client = w->d.services->pod_resources;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct request there = create(cases[i].container);
+
+		is_known = cases[i].is_known;
+		kubelet_shows(NULL, 0);
+		app.device = cases[i].device;
+		app.nr_devices = cases[i].device != NULL;
+		kubelet.nr = cases[i].is_shown;
+		kubelet.age = cases[i].has_answered ? UINT64_MAX : 0;
+		w->d.services->pod_resources = cases[i].is_asked ? client : NULL;
+		w->d.settings.pod_resources = cases[i].is_asked;
+		gather_running(&w->d, &there, 1, &w->a);
+		assert_int_equal(there.ask.has_devices, cases[i].has);
+		there = gathered(w, cases[i].container);
+		assert_int_equal(request_has_devices(&there), cases[i].has);
+	}
+}
+
 /* Waiting */
 
 static bool waits_for(struct world *w, enum nri_event event)
@@ -623,6 +665,7 @@ int main(void)
 		IN_WORLD(a_pod_is_decided_as_a_whole_once_its_claims_are_known),
 		IN_WORLD(a_daemon_that_decides_nothing_watches_no_slices),
 		IN_WORLD(nothing_of_it_happens_where_it_is_off),
+		IN_WORLD(devices_of_any_kind_are_noted_and_what_was_asked_for_and_not_shown_counts),
 		IN_WORLD(without_the_setting_no_answer_waits),
 		IN_WORLD(a_pods_start_waits_until_its_claims_are_shown),
 		IN_WORLD(a_create_waits_until_a_slice_has_the_device),

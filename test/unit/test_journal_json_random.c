@@ -110,6 +110,9 @@ static const struct pod *any_pod(unsigned nr)
 				(struct device_ask){below((unsigned)nr_attached), any_u64()};
 		containers[i].tokens = below(2) ? any_u64() : 0;
 		containers[i].guaranteed = below(2);
+		containers[i].has_devices = below(2);
+		containers[i].wishes_nodes = below(2);
+		containers[i].wishes.movable = below(NR_WISH_MOVABLE);
 		containers[i].advice = any_advice(i);
 	}
 	own = (struct ask){.name = "",
@@ -137,6 +140,9 @@ static struct request any_request(const char *id)
 			.pod_level = below(2),
 			.totals = any_totals()},
 		.ask.guaranteed = below(2),
+		.ask.has_devices = below(2),
+		.ask.wishes_nodes = below(2),
+		.ask.wishes.movable = below(NR_WISH_MOVABLE),
 		.created_at_ns = (int64_t)any_u64(),
 		.ask.cpu_milli = any_u64(),
 		.ask.cpu_limit_milli = any_u64(),
@@ -194,7 +200,7 @@ static struct decision any_decision(bool admit)
 		.left_on = any_cpus(),
 		.within_pod = below(2),
 		.lost_cpus = below(2),
-		.moved_ms = below(2) ? any_u64() : 0,
+		.moved_ms = below(2) ? (int64_t)any_u64() : 0,
 		.apart = below(NR_POD_APARTS),
 		.cut_short = below(2),
 		.steps = below(2) ? any_u64() : 0,
@@ -251,6 +257,13 @@ static void assert_same_advice(const struct advice_ask *a, const struct advice_a
 	assert_true(nodeset_equal(a->asked, b->asked));
 }
 
+static void assert_same_flags(const struct ask *a, const struct ask *b)
+{
+	assert_int_equal(a->has_devices, b->has_devices);
+	assert_int_equal(a->wishes_nodes, b->wishes_nodes);
+	assert_int_equal(a->wishes.movable, b->wishes.movable);
+}
+
 static void assert_same_own(const struct ask *a, const struct ask *b)
 {
 	assert_int_equal(!a, !b);
@@ -276,6 +289,7 @@ static void assert_same_pod(const struct pod *a, const struct pod *b)
 		assert_string_equal(a->container[i].name, b->container[i].name);
 		assert_int_equal(a->container[i].kind, b->container[i].kind);
 		assert_int_equal(a->container[i].guaranteed, b->container[i].guaranteed);
+		assert_same_flags(&a->container[i], &b->container[i]);
 		assert_int_equal(a->container[i].cpu_milli, b->container[i].cpu_milli);
 		assert_int_equal(a->container[i].nr_memory, b->container[i].nr_memory);
 		assert_memory_equal(a->container[i].memory, b->container[i].memory,
@@ -309,6 +323,7 @@ static void assert_same_request(const struct request *a, const struct request *b
 	assert_int_equal(a->pod.qos, b->pod.qos);
 	assert_int_equal(a->pod.pod_level, b->pod.pod_level);
 	assert_int_equal(a->ask.guaranteed, b->ask.guaranteed);
+	assert_same_flags(&a->ask, &b->ask);
 	assert_int_equal(a->ask.whole_pod, b->ask.whole_pod);
 	assert_int_equal(a->created_at_ns, b->created_at_ns);
 	assert_int_equal(a->ask.cpu_milli, b->ask.cpu_milli);
@@ -363,7 +378,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_int_equal(a->left, b->left);
 	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
-	assert_int_equal(a->moved_ms, b->moved_ms);
+	assert_true(a->moved_ms == b->moved_ms);
 	assert_int_equal(a->apart, b->apart);
 	assert_int_equal(a->advice.looked_at, b->advice.looked_at);
 	assert_int_equal(a->advice.verdict, b->advice.verdict);

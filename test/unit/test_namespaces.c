@@ -139,7 +139,7 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
 		{"namespaces.0.wishes.cpus", "untouched-unbounded", "is none of own"},
 		{"namespaces.0.wishes.numa-nodes", "0",
 			"\"numa-nodes\" is no wish: cpus, cores, isolated, spread, memory-policy, "
-			"rdt-class, blockio-class, quiet"},
+			"movable, rdt-class, blockio-class, quiet"},
 		{"namespaces.0.wishes.quiet", "irq,", "\"irq,\" is none of irq, frequency=PROFILE"},
 		{"namespaces.0.wishes.rdt-class", "../x", "\"../x\" is no name of a class"},
 		{"namespaces.0.wishes", "shared", "a section has names (a list)"},

@@ -69,7 +69,7 @@ static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 	(void)state;
 	check_file("test/golden/events.jsonl", 9);
 	check_file("test/golden/resize.jsonl", 13);
-	check_file("test/golden/wishes.jsonl", 34);
+	check_file("test/golden/wishes.jsonl", 37);
 }
 
 #define ONE_NODE "\"nodes\":[{\"id\":0,\"memory\":1000}],\"distances\":{\"0\":[10]}"

@@ -26,7 +26,7 @@ example() { # FILE WHAT TEXT...: that is in the answer
 	for text; do see "the answer has: $text" grep -qF -e "$text" "$dir/out"; done
 }
 
-see "there is an example for each wish" [ "$(wc -l <"$dir/files")" -eq 10 ]
+see "there is an example for each wish" [ "$(wc -l <"$dir/files")" -eq 11 ]
 example no-cpus-of-its-own "cpus: shared" 'cpus=shared' 'in the shared pool'
 example cpus-of-its-own-and-the-others-too "cpus: own+shared" 'beside the shared pool'
 example no-cpuset-at-all "cpus: untouched" 'cpus=untouched'
@@ -36,5 +36,6 @@ example certain-numa-nodes "numa-nodes" 'NUMA node 0'
 example one-numa-node-without-cpus-of-its-own "spread: one-node" 'spread=one-node' 'of these it has those on NUMA node'
 example a-memory-policy "memory-policy: interleave" 'memory-policy=interleave'
 example quiet-cpus "quiet: irq,frequency=fast" 'quiet=irq,frequency=fast'
+example to-stay-where-it-is "movable: false" 'movable=false'
 example cache-memory-bandwidth-and-disks "rdt-class, blockio-class" 'rdt-class=gold blockio-class=slow'
 finish

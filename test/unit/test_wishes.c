@@ -68,6 +68,8 @@ static void each_value_is_read(void **state)
 		{"numafit.io/memory-policy", "interleave", {.memory = WISH_MEMORY_INTERLEAVE}},
 		{"numafit.io/memory-policy", "preferred", {.memory = WISH_MEMORY_PREFERRED}},
 		{"memory-policy.numafit.io/web", "local", {.memory = WISH_MEMORY_LOCAL}},
+		{"numafit.io/movable", "true", {.movable = WISH_MOVABLE_YES}},
+		{"movable.numafit.io/web", "false", {.movable = WISH_MOVABLE_NO}},
 		{"numafit.io/rdt-class", "Gold_1", {.rdt_class = "Gold_1"}},
 		{"blockio-class.numafit.io/web", "slow.disk-2", {.blockio_class = "slow.disk-2"}},
 		{"numafit.io/quiet", "irq", {.quiet = "irq"}},
@@ -190,6 +192,8 @@ static void a_value_that_is_none_is_named_with_those_that_there_are(void **state
 			"annotation cpus.numafit.io/web: \"\" is none of own, shared, own+shared"},
 		{"cores", "numafit.io/cores", "Whole",
 			"annotation numafit.io/cores: \"Whole\" is none of whole, one-thread"},
+		{"none", "numafit.io/movable", "no",
+			"annotation numafit.io/movable: \"no\" is none of false, true"},
 		{"spread", "numafit.io/spread", "one-node, strict-memory",
 			"annotation numafit.io/spread: \"one-node, strict-memory\" is none of any, "
 			"one-node, one-node,strict-memory"},
@@ -282,6 +286,17 @@ static void unknown_values_are_passed_over_where_the_operator_wants_that(void **
 	arena_fini(&r.a);
 }
 
+static void a_pod_may_say_whether_it_is_moved_whatever_it_may_wish_for(void **state)
+{
+	struct read r;
+
+	(void)state;
+	take(&r, "none", "numafit.io/movable", "false", NULL, NULL);
+	assert_int_equal(r.ask.wishes.movable, WISH_MOVABLE_NO);
+	assert_null(r.ignored.annotation);
+	arena_fini(&r.a);
+}
+
 static void numa_nodes_are_judged_as_a_schedulers_hint(void **state)
 {
 	struct read r;
@@ -291,6 +306,7 @@ static void numa_nodes_are_judged_as_a_schedulers_hint(void **state)
 	assert_int_equal(r.ask.advice->asked.bits, 2); /* the second one */
 	assert_int_equal(r.ask.advice->so_far, ADVICE_ACCEPTED);
 	assert_int_equal(r.ask.advice->mode, ADVICE_PREFER);
+	assert_true(r.ask.wishes_nodes);
 	arena_fini(&r.a);
 	take(&r, "numa-nodes", "numafit.io/numa-nodes", "0,7", NULL, NULL);
 	assert_int_equal(r.ask.advice->so_far, ADVICE_REJECTED_NUMA);
@@ -311,6 +327,7 @@ static void a_schedulers_hint_comes_before_a_wish_for_numa_nodes(void **state)
 	arena_init(&r.a, ARENA);
 	wishes_take(&reader, &pod, &r.ask, &r.a, &r.ignored);
 	assert_ptr_equal(r.ask.advice, &hint);
+	assert_false(r.ask.wishes_nodes);
 	arena_fini(&r.a);
 }
 
@@ -406,6 +423,7 @@ int main(void)
 		cmocka_unit_test(a_value_that_is_none_is_named_with_those_that_there_are),
 		cmocka_unit_test(hostile_values_are_refused_and_nothing_else),
 		cmocka_unit_test(unknown_values_are_passed_over_where_the_operator_wants_that),
+		cmocka_unit_test(a_pod_may_say_whether_it_is_moved_whatever_it_may_wish_for),
 		cmocka_unit_test(numa_nodes_are_judged_as_a_schedulers_hint),
 		cmocka_unit_test(a_schedulers_hint_comes_before_a_wish_for_numa_nodes),
 		cmocka_unit_test(what_is_allowed_is_read_and_printed),
