@@ -87,4 +87,9 @@ bool defrag_may_move(
  * 0, also when there is none; the error of engine_copy(). */
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e);
 
+/* Its moves in words, for people: "moving default/trainer-3/app to NUMA node 5 (8 CPUs, 11Gi of
+ * memory), then ..."; nothing without moves. */
+struct text;
+void defrag_print(const struct topo *t, const struct defrag_plan *plan, struct text *to);
+
 #endif

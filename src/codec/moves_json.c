@@ -1,6 +1,7 @@
 #include <codec/moves_json.h>
 
 #include <codec/fields_json.h>
+#include <errno.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
@@ -51,11 +52,17 @@ const struct fields moves_fields = FIELDS(moves_rows, struct moves);
 
 /* An object of its own, so that it can be a member of others. */
 struct moves_document {
+	const char *error;
+	bool has_moves;
 	struct moves moves;
 };
+#define AT(member) offsetof(struct moves_document, member)
 static const struct field document_rows[] = {
-	FIELD("moves", OBJECT, offsetof(struct moves_document, moves), .fields = &moves_fields),
+	FIELD("error", STRING, AT(error), .optional = true),
+	FIELD("moves", OBJECT, AT(moves), .has_flag = true, .flag = AT(has_moves),
+		.fields = &moves_fields),
 };
+#undef AT
 static const struct fields document_fields = FIELDS(document_rows, struct moves_document);
 
 struct move_line moves_line_of(
@@ -78,16 +85,28 @@ struct move_line moves_line_of(
 	};
 }
 
-char *moves_json_format(const struct moves *m)
+static char *format_document(const struct moves_document *x)
 {
 	auto_free char *buf = xcalloc(MOVES_JSON_MAX, 1);
-	auto_free struct moves_document *x = xcalloc(1, sizeof *x);
 	struct text t;
 
-	x->moves = *m;
 	text_init(&t, buf, MOVES_JSON_MAX);
 	fields_write(&t, &document_fields, x, NULL);
 	return t.cut ? NULL : steal(buf);
+}
+
+char *moves_json_format(const struct moves *m)
+{
+	auto_free struct moves_document *x = xcalloc(1, sizeof *x);
+
+	x->has_moves = true;
+	x->moves = *m;
+	return format_document(x);
+}
+
+char *moves_json_error(const char *why)
+{
+	return format_document(&(struct moves_document){.error = why});
 }
 
 int moves_json_parse(
@@ -97,7 +116,12 @@ int moves_json_parse(
 	int rc = fields_parse(
 		text, len, &document_fields, x, &(struct fields_context){.arena = a}, e);
 
-	if (!rc)
-		*out = x->moves;
-	return rc;
+	if (rc)
+		return rc;
+	if (x->error)
+		return err_set(e, EREMOTEIO, "%s", x->error);
+	if (!x->has_moves)
+		return err_set(e, EINVAL, "moves is missing");
+	*out = x->moves;
+	return 0;
 }

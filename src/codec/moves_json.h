@@ -62,8 +62,10 @@ struct move_line moves_line_of(
 
 /* {"moves": {...}}, without a newline; the caller frees. NULL: it is too large. */
 char *moves_json_format(const struct moves *m);
-/* Read it back; strings live in *a. 0; -EINVAL, -ERANGE: no such object; -ENOMEM: the arena's
- * limit. */
+/* {"error": "..."}: why there are none; likewise. */
+char *moves_json_error(const char *why);
+/* Read it back; strings live in *a. 0; -EREMOTEIO with the text of an error that stands there
+ * instead; -EINVAL, -ERANGE: no such object; -ENOMEM: the arena's limit. */
 int moves_json_parse(
 	const char *text, size_t len, struct arena *a, struct moves *out, struct err *e);
 
