@@ -296,9 +296,10 @@ static void begin_next(struct mover *m)
 	}
 	m->waits = 0;
 	const struct holding *h = holding_of(m);
-	if (h)
-		p->from = h->decision;
-	if (engine_begin_move(*m->w.engine, loop_wall_ms(), p->id, &p->to, &e)) {
+	int rc = h && cpuset_equal(&h->decision.cpus, &p->from.cpus)
+			 ? 0
+			 : err_set(&e, EAGAIN, "the container is gone, or has other CPUs by now");
+	if (rc || engine_begin_move(*m->w.engine, loop_wall_ms(), p->id, &p->to, &e)) {
 		give_up_plan(m, &e);
 		return;
 	}

@@ -86,7 +86,8 @@ static void list_figures(struct plan_job *job)
 		const struct holding *h = ledger_at(l, i);
 		uint64_t bytes;
 
-		if (defrag_may_move(h, &job->settings, job->now_ms, job->question.by_itself) &&
+		if (!ledger_is_moving(l, h->request.container_id) &&
+			defrag_may_move(h, &job->settings, job->now_ms, job->question.by_itself) &&
 			figure_of(job, h, &bytes))
 			job->figures[job->answer.nr_figures++] =
 				(struct defrag_figure){h->request.container_id, bytes};
