@@ -35,12 +35,6 @@ struct defrag_plan {
 	uint64_t trials; /* that were made */
 };
 
-/* What a container's memory is known to be. */
-struct defrag_figure {
-	const char *container_id;
-	uint64_t bytes; /* that it uses */
-};
-
 struct defrag_question {
 	struct engine *engine; /* its state; it is copied, and not changed */
 	const struct topo *topo;

@@ -44,6 +44,20 @@ struct record_part {
 	struct decision decision;
 };
 
+/* What a container's memory is known to be. */
+struct defrag_figure {
+	const char *container_id;
+	uint64_t bytes; /* that it uses */
+};
+/* What a plan of moves (defrag.h) was made by, beside the ledger: enough to make it again. */
+struct move_basis {
+	const struct pod *pod; /* for which room is made; NULL: for none */
+	unsigned moves;        /* at most */
+	uint64_t trials;       /* at most */
+	const struct defrag_figure *figures;
+	size_t nr_figures;
+};
+
 /* What admit() gives the nr parts of a pod, as they are recorded: what the pod has as one comes
  * first, as the other parts are of it. */
 void record_parts(const struct pod *pod, const struct decision *decisions, size_t nr,
@@ -57,8 +71,9 @@ struct record {
 	const char *container_id;
 	const struct request *request;   /* GRANT and REFUSE */
 	const struct decision *decision; /* these, and MOVE */
-	const struct pod
-		*pod; /* HOLD, and REFUSE of a whole pod: what it was decided for, or NULL */
+	const struct pod *pod; /* HOLD, REFUSE of a whole pod, and MOVE: what it was decided for,
+				  or NULL */
+	const struct move_basis *basis; /* MOVE, of a plan's first one; or NULL. Its pod is `pod` */
 	const struct record_part *parts; /* HOLD: record_parts() */
 	size_t nr_parts;
 	const struct lease *lease;
@@ -244,11 +259,11 @@ void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request
  * that is done; until then it is not updated, a change of its resources is refused, and what it
  * runs with is no drift. */
 
-/* It is to have *to, and until the end of the move what it has as well; containers in the pool that
- * no cgroup bounds are to be updated before it runs there. 0; as ledger_may_move(), or what the
- * record hook says, with text: nothing has happened then. */
+/* It is to have *to, for which there is that basis, or NULL, and until the end of the move what it
+ * has as well; containers in the pool that no cgroup bounds are to be updated before it runs there.
+ * 0; as ledger_may_move(), or what the record hook says, with text: nothing has happened then. */
 int engine_begin_move(struct engine *g, int64_t now_ms, const char *container_id,
-	const struct decision *to, struct err *e);
+	const struct decision *to, const struct move_basis *basis, struct err *e);
 /* The move that is under way has ended: it has what it was to have alone, or `back`, what it had
  * before. 0; -ENOENT: there is none, as the container is gone or the machine has changed; or what
  * the record hook says: it goes on having both. */

@@ -47,6 +47,7 @@ struct mover {
 	bool back; /* MOVER_ENDS: where it came from */
 	unsigned waits;
 	char *pod_of_plan;
+	const struct planned *made_by; /* while its first move begins; NULL */
 	unsigned nr, at;
 	struct planned_move move[DEFRAG_MOVES_MAX];
 	struct move_rate rate;
@@ -280,6 +281,23 @@ static void give_up_plan(struct mover *m, const struct err *e)
 	end_plan(m);
 }
 
+/* With what the plan was made by, as long as that is the node that there is. */
+static int begin_move(struct mover *m, struct err *e)
+{
+	const struct planned_move *p = &m->move[m->at];
+	const struct planned *by = m->made_by;
+	struct move_basis basis;
+
+	if (by && by->question->generation == m->w.generation(m->w.ctx)) {
+		basis = (struct move_basis){by->pod, by->question->moves, by->question->trials,
+			by->figures, by->nr_figures};
+		int rc = engine_begin_move(*m->w.engine, loop_wall_ms(), p->id, &p->to, &basis, e);
+		if (rc != -EMSGSIZE)
+			return rc;
+	}
+	return engine_begin_move(*m->w.engine, loop_wall_ms(), p->id, &p->to, NULL, e);
+}
+
 static void begin_next(struct mover *m)
 {
 	struct planned_move *p = &m->move[m->at];
@@ -299,7 +317,7 @@ static void begin_next(struct mover *m)
 	int rc = h && cpuset_equal(&h->decision.cpus, &p->from.cpus)
 			 ? 0
 			 : err_set(&e, EAGAIN, "the container is gone, or has other CPUs by now");
-	if (rc || engine_begin_move(*m->w.engine, loop_wall_ms(), p->id, &p->to, &e)) {
+	if (rc || begin_move(m, &e)) {
 		give_up_plan(m, &e);
 		return;
 	}
@@ -379,8 +397,9 @@ int mover_make(struct mover *m, const struct planned *p, const char *pod, struct
 
 		add_move(m, one->from, &one->from->decision, &one->to, one->cost.bytes);
 	}
-	m->step = MOVER_BEGINS;
-	loop_timer_set(m->timer, 0);
+	m->made_by = p;
+	begin_next(m);
+	m->made_by = NULL;
 	return 0;
 }
 

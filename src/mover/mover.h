@@ -26,6 +26,8 @@ struct mover_world {
 	int (*follow_pool)(void *ctx, struct err *e);
 	/* The container is to be updated by the runtime as well. */
 	void (*must_update)(void *ctx, const char *container_id);
+	/* A number that changes when other CPUs or other memory are free. */
+	uint64_t (*generation)(void *ctx);
 	/* Whether the runtime is just doing so. */
 	bool (*is_updating)(void *ctx, const char *container_id);
 };

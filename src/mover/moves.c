@@ -129,6 +129,7 @@ static int plan_for_refused(struct moves_asker *x, const char *record, bool by_i
 	const struct plan_question q = {.record = record,
 		.moves = x->w.settings->defrag.moves_per_plan,
 		.trials = TRIALS_REFUSED,
+		.generation = x->w.mover.generation(x->w.mover.ctx),
 		.by_itself = by_itself};
 	struct err e;
 
@@ -200,6 +201,7 @@ static int plan_for_asker(struct moves_asker *x, const char *rest, struct err *e
 	int rc = text_u64(rest, len, DEFRAG_MOVES_MAX, &moves, e);
 
 	q.moves = (unsigned)moves;
+	q.generation = x->w.mover.generation(x->w.mover.ctx);
 	return rc ? rc : planner_ask(x->planner, *x->w.mover.engine, x->w.settings, &q, e);
 }
 
@@ -258,7 +260,7 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q)
 {
 	static char line[JOURNAL_LINE_MAX];
 	const struct pod *pod = q->container ? &q->container->pod : q->pod;
-	const uint64_t generation = x->w.generation(x->w.mover.ctx);
+	const uint64_t generation = x->w.mover.generation(x->w.mover.ctx);
 
 	if (x->w.settings->defrag.mode == DEFRAG_OFF || planner_is_busy(x->planner) ||
 		mover_is_busy(x->mover))

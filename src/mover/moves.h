@@ -12,8 +12,6 @@ struct moves_asker;
 struct moves_world {
 	struct mover_world mover;
 	const struct settings *settings; /* borrowed; as they are by now */
-	/* A number that changes when other CPUs or other memory are free. */
-	uint64_t (*generation)(void *ctx);
 	/* Moves that would help, in words, for a pod that was refused. */
 	void (*advise)(void *ctx, const struct pod *pod, const char *words);
 };

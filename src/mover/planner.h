@@ -16,7 +16,7 @@ struct plan_question {
 	unsigned moves;     /* at most */
 	uint64_t trials;    /* at most */
 	bool by_itself;     /* nobody has asked for moves (defrag_may_move()) */
-	void *about;        /* the asker's, given back with the answer; it is not looked at */
+	uint64_t generation; /* of what is free, as the plan will find it; it is not looked at */
 };
 
 /* The answer: valid until planned() returns. */

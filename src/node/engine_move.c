@@ -5,7 +5,7 @@
 #include <errno.h>
 
 int engine_begin_move(struct engine *g, int64_t now_ms, const char *container_id,
-	const struct decision *to, struct err *e)
+	const struct decision *to, const struct move_basis *basis, struct err *e)
 {
 	const struct cpuset before = ledger_view(g->ledger)->pool;
 	int rc = ledger_may_move(g->ledger, container_id, to, e);
@@ -14,6 +14,8 @@ int engine_begin_move(struct engine *g, int64_t now_ms, const char *container_id
 	if (rc)
 		return rc;
 	r.decision = to;
+	r.basis = basis;
+	r.pod = basis ? basis->pod : NULL;
 	r.pool = ledger_pool_without(g->ledger, &to->cpus);
 	rc = engine_change(g, &r, false, e);
 	engine_update_later(g, &before);

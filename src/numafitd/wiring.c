@@ -561,9 +561,9 @@ static void start_moves(struct daemon *d)
 							   .can = can_move,
 							   .follow_pool = follow_pool_for_move,
 							   .must_update = must_update_moved,
+							   .generation = generation_of,
 							   .is_updating = is_updating},
 		.settings = &d->settings,
-		.generation = generation_of,
 		.advise = advise_moves});
 }
 

@@ -66,7 +66,7 @@ static void it_has_both_places_until_the_end(void **state)
 	const uint64_t room[] = {free_on(n, node), free_on(n, 5)};
 
 	(void)state;
-	assert_int_equal(engine_begin_move(n->g, 7, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 7, "c0", &to, NULL, NULL), 0);
 	assert_cpus(&entry(n, "c0")->decision.cpus, &both);
 	assert_true(nodeset_equal(entry(n, "c0")->decision.mems, nodeset_or(from.mems, to.mems)));
 	assert_int_equal(free_on(n, node), room[0]);
@@ -91,7 +91,7 @@ static void a_move_that_goes_back_leaves_all_as_it_was(void **state)
 	const uint64_t room = free_on(n, 5);
 
 	(void)state;
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	assert_int_equal(engine_end_move(n->g, 1, true, NULL), 0);
 	assert_cpus(&entry(n, "c0")->decision.cpus, &from.cpus);
 	assert_int_equal(entry(n, "c0")->decision.moved_ms, 0);
@@ -110,20 +110,20 @@ static void what_cannot_begin_changes_nothing(void **state)
 	(void)state;
 	(void)a_container_with_a_place_elsewhere(n, &to);
 	struct decision other = create(n, "db", QOS_GUARANTEED, 2000, GIB(1));
-	assert_int_equal(engine_begin_move(n->g, 0, "c9", &to, &e), -ENOENT);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &other, &e), -EBUSY);
+	assert_int_equal(engine_begin_move(n->g, 0, "c9", &to, NULL, &e), -ENOENT);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &other, NULL, &e), -EBUSY);
 	assert_non_null(strstr(e.text, "is held by container"));
 	to.blocks[0].bytes = GIB(1000);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, &e), -EBUSY);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, &e), -EBUSY);
 	to.blocks[0].bytes = GIB(2);
 	n->failing = true;
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, &e), -28);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, &e), -28);
 	n->failing = false;
 	assert_null(moving(n));
 	(void)create(n, "log", QOS_BURSTABLE, 100, 0);
-	assert_int_equal(engine_begin_move(n->g, 0, "c2", &to, &e), -EINVAL);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, &e), 0);
-	assert_int_equal(engine_begin_move(n->g, 0, "c1", &to, &e), -EAGAIN);
+	assert_int_equal(engine_begin_move(n->g, 0, "c2", &to, NULL, &e), -EINVAL);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, &e), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c1", &to, NULL, &e), -EAGAIN);
 	assert_string_equal(e.text, "container c0 is being moved");
 	check(n);
 	node_free(n);
@@ -137,7 +137,7 @@ static void an_end_that_cannot_be_recorded_leaves_it_both(void **state)
 
 	(void)state;
 	(void)a_container_with_a_place_elsewhere(n, &to);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, &e), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, &e), 0);
 	n->failing = true;
 	assert_int_equal(engine_end_move(n->g, 0, false, &e), -28);
 	assert_non_null(moving(n));
@@ -156,7 +156,7 @@ static void a_container_that_ends_amid_its_move_holds_nothing(void **state)
 
 	(void)state;
 	(void)a_container_with_a_place_elsewhere(n, &to);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	n->nr = 0;
 	engine_release(n->g, 0, "stop", "c0", &ups);
 	apply(n, &ups);
@@ -173,7 +173,7 @@ static void its_successor_has_the_place_where_it_was_to_go(void **state)
 	struct decision to, from = a_container_with_a_place_elsewhere(n, &to);
 
 	(void)state;
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	n->nr = 0; /* it has ended, and nobody has reported that */
 	struct decision next = create(n, "web", QOS_GUARANTEED, 4000, GIB(2));
 	assert_int_equal(next.source, SOURCE_INHERITED);
@@ -193,7 +193,7 @@ static void a_resize_is_refused_meanwhile_and_a_rewritten_cpuset_is_both(void **
 
 	(void)state;
 	more.ask.cpu_milli = 6000;
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	assert_true(engine_update(n->g, 0, &more, &d, &ups));
 	assert_false(d.admit);
 	assert_int_equal(d.cause, REFUSED_WHILE_MOVED);
@@ -215,7 +215,7 @@ static void it_is_not_updated_before_the_end(void **state)
 
 	(void)state;
 	(void)a_container_with_a_place_elsewhere(n, &to);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	assert_false(engine_wants(n->g, "c0", &want));
 	n->updates = 0;
 	synchronize(n); /* it runs still with what it had */
@@ -236,7 +236,7 @@ static void a_move_outlives_a_copy_and_a_restart(void **state)
 
 	(void)state;
 	(void)a_container_with_a_place_elsewhere(n, &to);
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	struct engine *copy = engine_copy(n->g, n->t, &n->s, NULL);
 	assert_non_null(copy);
 	engine_take_effect(copy, 0, n->t); /* the same settings and machine as before */
@@ -255,7 +255,7 @@ static void a_move_to_cpus_that_go_offline_goes_back(void **state)
 	struct decision to, from = a_container_with_a_place_elsewhere(n, &to);
 
 	(void)state;
-	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL), 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
 	struct topo *less = machine_without(n->t, &to.cpus, (struct nodeset){0});
 	engine_set_topo(n->g, 0, less);
 	assert_null(moving(n));

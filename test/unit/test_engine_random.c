@@ -158,7 +158,7 @@ static void a_move_begins(struct world *w, struct random *r)
 		wishes->isolated || !another_place(w, r, h, &to))
 		return;
 	const struct decision before = h->decision;
-	if (engine_begin_move(w->g, 0, c->id, &to, &e))
+	if (engine_begin_move(w->g, 0, c->id, &to, NULL, &e))
 		return;
 	take_updates(w);
 	h = ledger_find(engine_ledger(w->g), c->id);

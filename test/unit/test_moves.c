@@ -101,6 +101,7 @@ static struct rig *fragmented_node(struct box **small)
 	r->memory_limit = 1 << 20; /* so that it is pinned */
 	r->d.settings.topology_policy = POLICY_RESTRICTED;
 	r->d.settings.defrag.mode = DEFRAG_ON_DEMAND;
+	recorder_write_anew(&r->d); /* with these settings */
 	(void)start_box(r, 1, 7);
 	*small = start_box(r, 2, 2);
 	call(r, NRI_CALL_STOP, &r->box[1]);
@@ -154,6 +155,19 @@ static void a_plan_says_what_would_move_and_moves_nothing(void **state)
 	end(r);
 }
 
+/* What was decided can be decided again from the journal alone, the plan as well. */
+static void assert_the_replay_is_the_same(const struct rig *r)
+{
+	char command[2 * PATH_BYTES];
+	char self[PATH_BYTES] = "";
+
+	assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+	assert_int_equal(count_lines(r, "journal", "\"basis\":{\"moves\":3"), 1);
+	(void)snprintf(command, sizeof command, "%.*s/../numafit replay %s/journal >%s/replayed",
+		(int)(strrchr(self, '/') - self), self, r->dir, r->dir);
+	assert_int_equal(system(command), 0);
+}
+
 static void a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits(void **state)
 {
 	struct box *small;
@@ -177,6 +191,7 @@ static void a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits(v
 	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
 	assert_int_equal(count_lines(r, "journal", "\"op\":\"move\""), 1);
 	assert_int_equal(count_lines(r, "journal", "\"op\":\"moved\""), 1);
+	assert_the_replay_is_the_same(r);
 	end(r);
 }
 
@@ -348,7 +363,7 @@ static void a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life(void **sta
 	to.mems = to.nodes = nodeset_of(0);
 	for (unsigned i = 0; i < to.nr_blocks; i++)
 		to.blocks[i].nodes = nodeset_of(0);
-	assert_int_equal(engine_begin_move(r->d.engine, 1, small->c.id, &to, NULL), 0);
+	assert_int_equal(engine_begin_move(r->d.engine, 1, small->c.id, &to, NULL, NULL), 0);
 	stop_daemon(r);
 	set_cpus(r, small, "6-9"); /* as far as it had come */
 	read_machine(r, machine);
