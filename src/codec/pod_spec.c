@@ -1,7 +1,7 @@
 #include <codec/pod_spec.h>
 
 #include <codec/advice.h>
-#include <codec/observed_json.h>
+#include <apiserver/observed_json.h>
 #include <errno.h>
 #include <numafit/qos.h>
 #include <numafit/request.h>
