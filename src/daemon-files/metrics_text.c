@@ -200,6 +200,8 @@ static const char *const hook_names[] = {
 	[HOOK_REMOVE_POD] = "StopPodSandbox",
 };
 
+static const char *const move_names[NR_METRICS_MOVES] = {"moved", "undone"};
+
 #define AT(member) offsetof(struct metrics, member)
 #define TOTAL(name_, member, help_)                                                                \
 	{                                                                                          \
@@ -323,6 +325,14 @@ static const struct metric metrics[] = {
 		"Times that another program had set one of them, which was lifted again."),
 	METRIC_ROW("numafit_cfs_quota_failing", GAUGE, NOT_NULL, AT(quota.problem),
 		"Whether one of them cannot be lifted or given back."),
+	METRIC_ROW("numafit_moves_total", COUNTER, U64, AT(moves.made),
+		"Running containers that were moved to other NUMA nodes to make room, and those "
+		"whose move was undone.",
+		.label = {METRIC_LABEL("result", move_names, sizeof(uint64_t))}),
+	TOTAL("moved_bytes", moves.bytes, "Memory of containers that were moved."),
+	METRIC_ROW("numafit_move_seconds_total", COUNTER, NS, AT(moves.ns),
+		"Time that moving that memory took."),
+	NOW("moves_under_way", moves.under_way, "1 while a container is being moved."),
 	METRIC_ROW("numafit_quiet_interrupts", GAUGE, U64, AT(quiet.moved),
 		"Interrupts that are kept off CPUs of containers that wish for it, and those that the "
 		"kernel lets nobody move.",
