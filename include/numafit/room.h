@@ -15,7 +15,7 @@
 struct room {
 	unsigned cpus[NODES_MAX];     /* by dense NUMA node, whatever the shared pool needs */
 	unsigned cpus_all[NODES_MAX]; /* the same if nobody held any */
-	/* CPUs that the shared pool can give up, all in all, for whom numafit decides; no limit in
+	/* CPUs that the shared pool can give up, all in all, where numafit decides; no limit in
 	 * other modes and without the static manager. */
 	unsigned spare;
 	uint64_t memory[NODES_MAX][TOPO_KINDS]; /* bytes */

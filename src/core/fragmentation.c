@@ -18,7 +18,7 @@ struct node_fragmentation node_fragmentation_of(const unsigned *free, const unsi
 		f.possible = number_max(f.possible, all[n]);
 		f.memory = number_max(f.memory, memory[n]);
 	}
-	/* What the shared pool cannot do without is nobody's to have, wherever it lies. */
+	/* No container gets what the shared pool cannot do without, wherever it lies. */
 	f.free = number_min(f.free, spare);
 	f.largest = number_min(f.largest, spare);
 	f.possible = number_min(f.possible, f.free);

@@ -92,7 +92,7 @@ static void print_time_of(uint64_t ms)
 		(unsigned long long)(ms % MS_PER_S / (MS_PER_S / 10)));
 }
 
-static void print_whom(const struct moves *m)
+static void print_aim(const struct moves *m)
 {
 	if (!m->pod) {
 		(void)printf("%llu container%s with CPUs of %s own %s not on as few NUMA nodes as "
@@ -111,7 +111,7 @@ static void print_plan(const struct moves *m, const struct options *o)
 {
 	char bytes[TEXT_SIZE_MAX];
 
-	print_whom(m);
+	print_aim(m);
 	if (m->found && !m->nr) {
 		(void)puts("nothing has to be moved");
 		return;
