@@ -26,6 +26,7 @@ void cluster_options_init(struct cluster_options *o)
 		.policy = POLICY_RESTRICTED,
 		.world = {.weight = 10, .report_delay_ms = 300},
 	};
+	move_limits_init(&o->world.moves);
 	o->nr_strategies = (unsigned)strategy_list("all", o->strategy, NULL);
 }
 
