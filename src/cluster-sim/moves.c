@@ -34,7 +34,7 @@ bool pod_is_movable(const struct move_limits *l, const char *uid)
 
 /* The limits */
 
-/* What may still be moved, and whom. */
+/* What may be moved now. */
 struct allowance {
 	const struct move_limits *limits;
 	const struct topo *topo;
@@ -91,7 +91,7 @@ static uint64_t memory_of(const struct decision *d)
 	return bytes;
 }
 
-/* One on several NUMA nodes may be sent to one of them, and could not hold both places then. */
+/* One that is on several NUMA nodes might be sent to one of these, and cannot hold CPUs twice. */
 static bool is_allowed_to_move(void *ctx, const struct holding *h)
 {
 	const struct allowance *a = ctx;
@@ -149,7 +149,6 @@ static void keep_plan(struct node_moves *v, const struct defrag_plan *plan,
 
 		(void)text_copy(to->uid, sizeof to->uid, from->from->request.pod.uid);
 		(void)text_copy(to->container, sizeof to->container, from->from->request.ask.name);
-		to->from = from->from->decision.cpus;
 		to->to = from->to;
 		to->bytes = from->cost.bytes;
 		to->at_ms = now_ms;
@@ -243,7 +242,7 @@ const struct node_move *node_moves_begin(struct node_moves *v, struct cluster_no
 	const struct holding *h = m ? ledger_find_waiting(n->ledger, m->uid, m->container) : NULL;
 	char uid[ARRIVING_UID_MAX];
 
-	if (h && cpuset_equal(&h->decision.cpus, &m->from)) {
+	if (h) {
 		struct request arriving = h->request;
 
 		name_arriving(uid, m->uid);

@@ -29,7 +29,6 @@ bool pod_is_movable(const struct move_limits *l, const char *uid);
 struct node_move {
 	char uid[POD_UID_MAX];
 	char container[TEXT_SIZE_MAX];
-	struct cpuset from; /* CPUs that it has before */
 	struct decision to;
 	uint64_t bytes;
 	int64_t at_ms, lasts_ms;

@@ -145,12 +145,14 @@ static void a_container_that_moves_holds_both_places_until_it_is_there(void **st
 	assert_non_null(m);
 	assert_sound(&r);
 	assert_int_equal(count_held(&r), before + shape_cpus[SMALL]);
-	assert_true(cpuset_within(&m->from, &ledger_view(r.n.ledger)->held));
+	const struct cpuset from =
+		ledger_find_waiting(r.n.ledger, m->uid, m->container)->decision.cpus;
+	assert_int_equal(cpuset_count(&from), shape_cpus[SMALL]);
+	assert_true(cpuset_within(&from, &ledger_view(r.n.ledger)->held));
 	assert_true(cpuset_within(&m->to.cpus, &ledger_view(r.n.ledger)->held));
 	assert_int_equal(m->bytes, shape_cpus[SMALL] * GI);
 	assert_in_range(m->lasts_ms, 4294, 4296); /* at 10^9 bytes a second */
 	assert_false(run(&r, WHOLE, 999));
-	const struct cpuset from = m->from;
 	node_moves_end(&r.moves, &r.n);
 	assert_sound(&r);
 	assert_int_equal(count_held(&r), before);
