@@ -27,7 +27,7 @@ void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *
 static double world_fragmentation(const struct world *w)
 {
 	const struct topo *t = &w->set->machine->topo;
-	struct fragmentation f = {0};
+	struct cluster_fragmentation f = {0};
 
 	for (unsigned i = 0; i < w->set->options->nr_nodes; i++) {
 		const struct world_node *n = &w->node[i];
@@ -38,9 +38,10 @@ static double world_fragmentation(const struct world *w)
 
 		nodeset_each (z, t->nodes)
 			free[nr++] = cpuset_count_and(&whole, &t->node[z].cpus);
-		fragmentation_add(&f, free, nr, (uint64_t)quantity_sub(*has, n->asked[0].q).whole);
+		cluster_fragmentation_add(
+			&f, free, nr, (uint64_t)quantity_sub(*has, n->asked[0].q).whole);
 	}
-	return fragmentation_share(&f);
+	return cluster_fragmentation_share(&f);
 }
 
 /* Pods that have come and are to be tried again. */
