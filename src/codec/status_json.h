@@ -130,6 +130,17 @@ struct status_info {
 	struct cpuset offline; /* CPUs that the machine has and that are offline */
 };
 
+/* How far the CPUs lie apart that containers can still have for their own. */
+struct status_fragmentation {
+	unsigned ratio_milli;    /* node_fragmentation_milli() */
+	uint64_t free_cpus;      /* that containers can still be given */
+	uint64_t largest_cpus;   /* what the largest container on one NUMA node can have, */
+	uint64_t possible_cpus;  /* and what it could if the free CPUs lay together */
+	uint64_t largest_memory; /* ordinary memory, on one NUMA node, bytes */
+	/* Containers with CPUs of their own, on more NUMA nodes than could have been enough. */
+	unsigned not_preferred;
+};
+
 struct status_memory {
 	const char *type;           /* "memory", "hugepages-2Mi" */
 	uint64_t allocatable, free; /* bytes */
@@ -147,6 +158,7 @@ struct status_node {
 		*threads; /* all of its CPUs; none: it has none, or an older daemon */
 	size_t nr_threads;
 	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
+	unsigned cpus_available;  /* that a newcomer could be given of it; older daemons: 0 */
 	bool device_memory;       /* the memory is a device's; older daemons do not say so */
 	const char *memory_group; /* nodes whose memory is held together with this one's */
 	const struct status_memory *memory;
@@ -182,6 +194,7 @@ struct status {
 	/* Older daemons do not say so: CPUs that containers, pods and claims have for their own;
 	 * that containers are left on as they were found; online CPUs of no NUMA node. */
 	struct cpuset held, left, nodeless;
+	const struct status_fragmentation *fragmentation; /* NULL: an older daemon */
 	const struct status_node *nodes;
 	size_t nr_nodes;
 	const struct status_container *containers;

@@ -46,6 +46,23 @@ static void not_preferred(struct metric_writer *w, const void *from)
 	metric_sample(w, NO_LABELS, ((const struct metrics *)from)->snapshot->nr_not_preferred);
 }
 
+static void fragmentation(struct metric_writer *w, const void *from)
+{
+	metric_sample(w, NO_LABELS,
+		node_fragmentation_milli(&((const struct metrics *)from)->snapshot->fragmentation));
+}
+
+static void largest_cpus(struct metric_writer *w, const void *from)
+{
+	metric_sample(
+		w, NO_LABELS, ((const struct metrics *)from)->snapshot->fragmentation.largest);
+}
+
+static void free_cpus(struct metric_writer *w, const void *from)
+{
+	metric_sample(w, NO_LABELS, ((const struct metrics *)from)->snapshot->fragmentation.free);
+}
+
 static uint64_t amount_left(uint64_t all, uint64_t taken)
 {
 	return all > taken ? all - taken : 0;
@@ -257,6 +274,19 @@ static const struct metric metrics[] = {
 	EACH("containers_not_preferred", GAUGE, not_preferred,
 		"Containers that lie on more NUMA nodes than the fewest that could have been "
 		"enough."),
+	{
+		.name = "numafit_fragmentation_ratio",
+		.help = "How much smaller the largest container is that fits on one NUMA node than "
+			"if the free CPUs lay together, 0 to 1: 0.75 where 8 free CPUs are 2 on "
+			"each of four NUMA nodes of 8.",
+		.kind = GAUGE,
+		.value = METRIC_MILLI,
+		.each = fragmentation,
+	},
+	EACH("largest_free_cpus", GAUGE, largest_cpus,
+		"CPUs of the largest container with CPUs of its own that fits on one NUMA node."),
+	EACH("free_exclusive_cpus", GAUGE, free_cpus,
+		"CPUs that containers can still be given for their own, on all NUMA nodes."),
 	TOTAL("containers_adopted", counters.adopted,
 		"Containers that were found running and taken over."),
 	TOTAL("containers_released", counters.released, "Containers that have ended."),
