@@ -119,6 +119,17 @@ function drawMachine(st, machine) {
 	if (focused !== undefined)
 		$("drawing").querySelector(`.node[data-node="${Number(focused)}"]`)?.focus();
 	drawLegend(st, owners);
+	drawFragmentation(st);
+}
+// How far free CPUs lie apart; an older numafitd does not say it.
+function drawFragmentation(st) {
+	const f = st.fragmentation;
+	$("fragmentation").hidden = !f;
+	if (!f) return;
+	const together = f.largest_cpus < f.possible_cpus ? ` (${f.possible_cpus} if they lay together)` : "";
+	const apart = f.not_preferred ? ` ${count(f.not_preferred, "container")} with own CPUs ${f.not_preferred === 1 ? "is" : "are"} on too many NUMA nodes.` : "";
+	$("fragmentation").textContent = `Fragmentation ${Number((f.ratio_milli / 10).toFixed(1))} %: ${count(f.free_cpus, "CPU")} ${f.free_cpus === 1 ? "is" : "are"} free, ` +
+		`a container on one NUMA node can have ${f.largest_cpus} of them${together}. At most ${size(f.largest_memory)} of memory are free on one NUMA node.${apart}`;
 }
 function drawLegend(st, owners) {
 	const kinds = new Set([...owners.values()].map(o => o.kind)), own = st.containers.filter(c => c.exclusive || c.shares_in_pod);
