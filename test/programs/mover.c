@@ -102,15 +102,16 @@ struct mover {
 	struct cgroups cgroups;
 	const char *cgroup;
 	struct nodeset to;
-	uint64_t before, last;    /* bytes on the NUMA nodes where they are to be */
+	uint64_t all, before,
+		last;             /* bytes everywhere, and on the NUMA nodes where they are to be */
 	uint64_t ticked, longest; /* ns: the last tick, and the longest time between two */
 	uint64_t reading;         /* ns: the longest one of memory.numa_stat */
-	unsigned ticks, steps;    /* readings that differ from the one before */
+	unsigned ticks, steps;    /* readings in the middle that differ from the one before */
 	struct mems_written got;
 	struct err error;
 };
 
-static uint64_t bytes_there(struct mover *m)
+static uint64_t bytes_on(struct mover *m, struct nodeset nodes)
 {
 	struct cgroup_memory now;
 
@@ -118,16 +119,18 @@ static uint64_t bytes_there(struct mover *m)
 		(void)fprintf(stderr, "%s\n", m->error.text);
 		exit(EXIT_FAILURE);
 	}
-	return cgroup_memory_on(&now, m->to).in_use;
+	return cgroup_memory_on(&now, nodes).in_use;
 }
 
-/* Readings take the kernel long while pages move. */
+/* Readings take the kernel long while pages move. Some pages are there from the beginning, and the
+ * last ones may be counted later. */
 static void look(struct mover *m)
 {
-	uint64_t began = loop_monotonic_ns(), there = bytes_there(m);
+	enum { PARTS = 16 };
+	uint64_t began = loop_monotonic_ns(), there = bytes_on(m, m->to);
 
 	m->reading = number_max(m->reading, loop_monotonic_ns() - began);
-	if (there != m->last && there != m->before) {
+	if (there != m->last && there > m->all / PARTS && there < m->all - m->all / PARTS) {
 		(void)printf("moving bytes=%llu\n", (unsigned long long)there);
 		m->steps++;
 	}
@@ -164,7 +167,7 @@ static void on_term(void *ctx)
 
 static int report(struct mover *m)
 {
-	uint64_t moved = bytes_there(m) - m->before;
+	uint64_t moved = bytes_on(m, m->to) - m->before;
 	struct move_rate rate = {0};
 
 	if (m->got.rc)
@@ -201,7 +204,8 @@ static int start(struct mover *m, const char *mems)
 	struct cgroup_tree cpuset = {.v2 = m->cgroups.v2};
 
 	memcpy(cpuset.root, m->cgroups.root, sizeof cpuset.root);
-	m->before = m->last = bytes_there(m);
+	m->all = bytes_on(m, m->topo.nodes);
+	m->before = m->last = bytes_on(m, m->to);
 	m->ticked = loop_monotonic_ns();
 	loop_timer_set(m->tick, TICK_MS);
 	return mems_write_start(m->w, &cpuset, m->cgroup, mems, &m->error);
