@@ -381,6 +381,11 @@ bool mover_is_busy(const struct mover *m)
 	return m->step != MOVER_IDLE || moving_of(m);
 }
 
+bool mover_is_copying(const struct mover *m)
+{
+	return mems_write_is_busy(m->write);
+}
+
 int mover_make(struct mover *m, const struct planned *p, const char *pod, struct err *e)
 {
 	const struct defrag_plan *plan = &p->plan;
@@ -432,7 +437,8 @@ void mover_note_synchronized(struct mover *m)
 		return;
 	if (m->step == MOVER_IDLE)
 		resume(m);
-	else if (m->step == MOVER_GOES && is_on_its_way(m)) /* another program may have set it */
+	else if (m->step == MOVER_GOES && is_on_its_way(m) && !mover_is_copying(m))
+		/* another program may have set it */
 		(void)write_cpus(m, &holding_of(m)->decision.cpus, &e);
 }
 
