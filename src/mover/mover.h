@@ -46,7 +46,7 @@ bool mover_is_copying(const struct mover *m);
 
 /* The moves that were made last, or are under way: false when there were none in this life. Texts
  * are valid until the next turn of the loop. */
-bool mover_show(const struct mover *m, struct moves *out);
+bool mover_show(struct mover *m, struct moves *out);
 
 /* A Synchronize has been answered: a move that an earlier life had begun goes on, and the cpuset of
  * a container that is on its way is set again. */
