@@ -6,7 +6,9 @@
 #include <numafit/settings.h>
 
 /* Room by moving: which running containers would have to be moved so that a pod is admitted as
- * preferred, that is, on as few NUMA nodes as on an empty machine. It only plans. */
+ * preferred, that is, on as few NUMA nodes as on an empty machine; or, without a pod, so that as
+ * many as can be of those with CPUs of their own that are not preferred are it again. It only
+ * plans. */
 
 /* What a plan costs; compared member by member, in this order. */
 struct defrag_cost {
@@ -22,22 +24,36 @@ struct defrag_move {
 };
 
 struct defrag_plan {
-	bool found; /* without moves: it is admitted as preferred as it is */
-	bool cut;   /* steps ran out: there may be a cheaper plan, or one at all */
+	bool found; /* without moves: the pod is admitted as preferred as it is */
+	bool cut;   /* trials ran out: there may be a better plan, or one at all */
 	unsigned nr;
 	struct defrag_move
 		move[DEFRAG_MOVES_MAX]; /* in this order, each into what is free by then */
 	struct defrag_cost cost;
-	uint64_t trials; /* states that were looked at */
+	/* Containers with CPUs of their own that are not preferred, before and after it. */
+	unsigned not_preferred_before, not_preferred_after;
+	uint64_t trials; /* that were made */
+};
+
+/* What a container's memory is known to be. */
+struct defrag_figure {
+	const char *container_id;
+	uint64_t bytes; /* that it uses */
 };
 
 struct defrag_question {
 	struct engine *engine; /* its state; it is copied, and not changed */
 	const struct topo *topo;
 	const struct settings *settings;
-	const struct pod *pod; /* whose containers are known */
+	const struct pod *pod; /* whose containers are known; NULL: those that are not preferred */
 	unsigned moves;        /* at most so many, up to DEFRAG_MOVES_MAX */
-	uint64_t trials;       /* states to look at, at most */
+	uint64_t trials;       /* at most: whether one container, or the pod, is admitted in one
+				  state; some 10 us on a small machine, 100 us on one of 64 NUMA
+				  nodes */
+	/* By id (strcmp()): these containers alone may move, and use so many bytes. Whoever answers
+	 * anew with the same list and state answers the same. NULL: any may, as below. */
+	const struct defrag_figure *figures;
+	size_t nr_figures;
 	/* Whether that entry may move, besides defrag_can_move(); NULL: any. */
 	bool (*may_move)(void *ctx, const struct holding *h);
 	/* Bytes of memory that it uses now; NULL: what it has asked for. */
@@ -57,9 +73,18 @@ bool defrag_can_move(const struct holding *h);
 bool defrag_may_move(
 	const struct holding *h, const struct settings *s, int64_t now_ms, bool by_itself);
 
-/* The cheapest sequence of moves, each to one other NUMA node, after which the pod is admitted as
- * preferred; a container moves once at most. 0, also when there is none; the error of
- * engine_copy(). */
+/* The cheapest sequence of moves after which the pod is admitted as preferred; without a pod: of
+ * the sequences after which most containers are preferred. Each move is to one NUMA node, which a
+ * container that is spread over several may be on already in part; it is preferred there, and moves
+ * once at most.
+ *
+ * The moves can be made one after the other, and in each the container can have its new place
+ * beside the old one: CPUs that it does not have yet are free, and the shared pool keeps
+ * sharedPoolMinimum and what tokens are promised without them; memory on a NUMA node that it has
+ * none on is free. On one that it has some on already what it is to have there is free when it
+ * gives that up: its pages there stay.
+ *
+ * 0, also when there is none; the error of engine_copy(). */
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e);
 
 #endif

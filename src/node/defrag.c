@@ -1,11 +1,11 @@
-/* A search through sequences of moves. First what lies on one NUMA node goes wherever there is
- * room, which on a large machine is all that there are steps for; then every sequence that may cost
- * less. One more move is allowed in each round, so that what few moves can do bounds what more of
- * them may cost. */
+/* A search through sequences of moves. First those that are likely (defrag_direct.c), which on a
+ * large machine is all that there are trials for; then every sequence that may be better. One more
+ * move is allowed in each round, so that what few moves can do bounds what more of them may cost.
+ */
+#include "defrag_state.h"
 #include "engine_state.h"
 
 #include <numafit/answer.h>
-#include <numafit/defrag.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 
@@ -16,18 +16,6 @@
 #define uthash_fatal(message) abort() /* never: xrealloc() does not fail */
 #include <uthash.h>
 
-/* One that may move. */
-struct mover {
-	size_t entry; /* its place in both ledgers */
-	const struct holding *from;
-	struct request request; /* the same, with the NUMA node to try as advice */
-	struct advice_ask advice;
-	struct nodeset nodes; /* that it is on */
-	struct defrag_cost cost;
-	uint64_t memory; /* that it has booked */
-	unsigned at;     /* NUMA node that it was moved to, and 1 more; 0: where it was */
-};
-
 /* A state that was looked at; its key is where each mover is, which also says how many moves it
  * took, as none moves twice, and what they cost. */
 struct seen_state {
@@ -35,28 +23,7 @@ struct seen_state {
 	unsigned char where[];
 };
 
-struct planner {
-	const struct defrag_question *q;
-	struct engine *copy;
-	struct ledger *ledger; /* the copy's, which moves are tried on */
-	struct mover *mover;   /* the cheapest first */
-	size_t nr;
-	bool *gone;
-	unsigned char *where;
-	void *work; /* of one decision */
-	struct seen_state *seen;
-	bool one_node;   /* the pod fits on one NUMA node of an empty machine */
-	struct ask need; /* of such a pod */
-	unsigned moves;  /* of this round */
-	bool is_quick;   /* only what is on `target` moves, to the first NUMA node that has room */
-	unsigned target;
-	uint64_t trials; /* at most, by now */
-	struct defrag_move path[DEFRAG_MOVES_MAX];
-	struct defrag_cost cost;
-	struct defrag_plan *out;
-};
-
-static int compare_costs(const struct defrag_cost *a, const struct defrag_cost *b)
+int defrag_compare(const struct defrag_cost *a, const struct defrag_cost *b)
 {
 	if (a->bytes != b->bytes)
 		return a->bytes < b->bytes ? -1 : 1;
@@ -65,51 +32,33 @@ static int compare_costs(const struct defrag_cost *a, const struct defrag_cost *
 	return a->moves < b->moves ? -1 : a->moves > b->moves;
 }
 
-static struct defrag_cost cost_with(const struct defrag_cost *a, const struct defrag_cost *b)
+struct defrag_cost defrag_sum(const struct defrag_cost *a, const struct defrag_cost *b)
 {
 	return (struct defrag_cost){a->bytes + b->bytes, a->cpus + b->cpus, a->moves + b->moves};
 }
 
-/* Who may move */
-
-/* NUMA nodes that were asked for, and given; a wish of which nobody knows what became was perhaps
- * followed. */
-static bool is_where_it_was_sent(const struct holding *h)
+unsigned defrag_cpus_on(const struct planner *p, const struct mover *m, unsigned node)
 {
-	const struct advice_result *a = &h->decision.advice;
-	bool followed = a->verdict == ADVICE_ACCEPTED || a->verdict == ADVICE_ACCEPTED_STALE;
-
-	return (a->looked_at && followed && a->mode == ADVICE_REQUIRE) ||
-	       (h->request.ask.wishes_nodes && (!a->looked_at || followed));
+	return cpuset_count_and(&m->from->decision.cpus, &p->q->topo->node[node].cpus);
 }
 
-bool defrag_can_move(const struct holding *h)
+uint64_t defrag_memory_on(const struct mover *m, unsigned node)
 {
-	const struct request *r = &h->request;
-	const struct decision *d = &h->decision;
+	const struct decision *d = &m->from->decision;
+	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < d->nr_blocks; i++)
-		if (d->blocks[i].kind)
-			return false; /* huge pages are where they are reserved */
-	return d->exclusive && decision_is_booked(d) && !d->left && !d->lease &&
-	       h->state != HOLDING_WAITING && !holding_is_share(h) && !r->ask.whole_pod &&
-	       !r->ask.has_devices && !r->ask.tokens && !is_where_it_was_sent(h) &&
-	       r->ask.wishes.isolated == WISH_ISOLATED_UNSAID && !r->shares && !r->allocated &&
-	       r->ask.kind != CONTAINER_INIT;
+		bytes += nodeset_has(d->blocks[i].nodes, node) ? d->blocks[i].bytes : 0;
+	return bytes;
 }
 
-bool defrag_may_move(
-	const struct holding *h, const struct settings *s, int64_t now_ms, bool by_itself)
-{
-	const enum wish_movable wish = h->request.ask.wishes.movable;
-	const int64_t moved = h->decision.moved_ms;
-	const uint64_t ago = moved < now_ms ? (uint64_t)now_ms - (uint64_t)moved : 0;
+/* Movers */
 
-	if (!defrag_can_move(h) || h->state != HOLDING_LIVE || wish == WISH_MOVABLE_NO)
-		return false;
-	if (moved && ago < s->defrag.min_interval_ms)
-		return false;
-	return !by_itself || wish == WISH_MOVABLE_YES || s->defrag.movable == MOVABLE_ALL;
+static bool is_not_preferred(const struct holding *h)
+{
+	const struct decision *d = &h->decision;
+
+	return d->exclusive && decision_is_booked(d) && !d->preferred;
 }
 
 static uint64_t booked_memory(const struct holding *h)
@@ -121,10 +70,32 @@ static uint64_t booked_memory(const struct holding *h)
 	return bytes;
 }
 
+static int by_id(const void *id, const void *figure)
+{
+	return strcmp(id, ((const struct defrag_figure *)figure)->container_id);
+}
+
+/* *bytes: of memory that it uses. False: it is not to move. */
+static bool may_move(const struct defrag_question *q, const struct holding *h, uint64_t *bytes)
+{
+	const struct defrag_figure *figure;
+
+	if (!defrag_can_move(h) || (q->may_move && !q->may_move(q->ctx, h)))
+		return false;
+	*bytes = q->bytes_of ? q->bytes_of(q->ctx, h) : booked_memory(h);
+	if (!q->figures)
+		return true;
+	figure = q->nr_figures ? bsearch(h->request.container_id, q->figures, q->nr_figures,
+					 sizeof *q->figures, by_id)
+			       : NULL;
+	*bytes = figure ? figure->bytes : 0;
+	return figure;
+}
+
 static int by_cost(const void *a, const void *b)
 {
 	const struct mover *x = a, *y = b;
-	int order = compare_costs(&x->cost, &y->cost);
+	int order = defrag_compare(&x->cost, &y->cost);
 
 	return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
@@ -133,30 +104,73 @@ static void list_movers(struct planner *p)
 {
 	const struct defrag_question *q = p->q;
 	const struct ledger *l = engine_ledger(q->engine);
+	uint64_t bytes;
 
 	p->mover = xcalloc(ledger_count(l) + 1, sizeof *p->mover);
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
 
-		if (!defrag_can_move(h) || (q->may_move && !q->may_move(q->ctx, h)))
+		p->out->not_preferred_before += is_not_preferred(h);
+		if (!may_move(q, h, &bytes))
 			continue;
 		struct mover *m = &p->mover[p->nr++];
 		*m = (struct mover){.entry = i,
 			.from = h,
 			.request = h->request,
 			.nodes = decision_nodes_used(q->topo, &h->decision),
-			.memory = booked_memory(h)};
-		m->cost = (struct defrag_cost){q->bytes_of ? q->bytes_of(q->ctx, h) : m->memory,
-			cpuset_count(&h->decision.cpus), 1};
+			.cost = {bytes, cpuset_count(&h->decision.cpus), 1},
+			.cpus = request_exclusive_cpus(&h->request),
+			.memory = booked_memory(h),
+			.gains = !q->pod && is_not_preferred(h)};
+		p->nr_gaining += m->gains;
 	}
+	p->out->not_preferred_after = p->out->not_preferred_before;
 	if (p->nr)
 		qsort(p->mover, p->nr, sizeof *p->mover, by_cost);
 	p->where = xcalloc(p->nr + 1, 1);
 }
 
+/* Room */
+
+bool defrag_has_room(
+	const struct planner *p, unsigned node, const struct room *need, const struct room *gone)
+{
+	const struct memory_node *m = &ledger_view(p->ledger)->memory.node[node];
+	const struct room *aside = &p->set_aside[node];
+
+	return p->free[node] + gone->cpus >= need->cpus + aside->cpus &&
+	       (m->free[0] + gone->memory >= need->memory + aside->memory ||
+		       nodeset_count(m->group) > 1);
+}
+
+bool defrag_may_go(const struct planner *p, const struct mover *m, unsigned node)
+{
+	const struct room need = {m->cpus, m->memory},
+			  own = {defrag_cpus_on(p, m, node), defrag_memory_on(m, node)};
+
+	return !nodeset_equal(m->nodes, nodeset_of(node)) && defrag_has_room(p, node, &need, &own);
+}
+
+static void count_free(struct planner *p)
+{
+	const struct cpuset all = ledger_free_cpus(p->ledger);
+
+	for (unsigned n = 0; n < p->q->topo->ids.nr; n++)
+		p->free[n] = cpuset_count_and(&p->q->topo->node[n].cpus, &all);
+}
+
 /* Moves */
 
-/* false: the shared pool cannot do without these CPUs as long as it has what it leaves, too. */
+/* Whether the shared pool, and what is promised to tokens, can do without them while the container
+ * has what it leaves, too. */
+static bool can_be_spared(const struct planner *p, const struct cpuset *cpus)
+{
+	const struct cpuset promised = ledger_promised_cpus(p->ledger, NULL),
+			    shareable = ledger_shareable_cpus(p->ledger);
+
+	return cpuset_count_and(cpus, &shareable) <= ledger_spare_cpus(p->ledger, &promised);
+}
+
 static bool enter(struct planner *p, const struct mover *m, const struct decision *d)
 {
 	struct cpuset pool = ledger_pool_without(p->ledger, &d->cpus);
@@ -167,45 +181,86 @@ static bool enter(struct planner *p, const struct mover *m, const struct decisio
 	return true;
 }
 
-/* It goes to that NUMA node, where there is room for it now. */
-static bool move_to(struct planner *p, struct mover *m, unsigned node, struct decision *d)
+/* Whether nothing but its CPUs and memory says whether a container may have a NUMA node, all of
+ * which are as good: then to merge would be in vain. */
+static bool needs_no_merge(const struct planner *p)
 {
+	const struct settings *s = p->q->settings;
+
+	return s->topology_policy != POLICY_NONE && s->topology_scope == SCOPE_CONTAINER &&
+	       cpuset_empty(&p->q->topo->isolated);
+}
+
+/* Whether it could come to that NUMA node now if it were not there yet. */
+static bool is_admitted(struct planner *p, struct mover *m, unsigned node, struct decision *d)
+{
+	const struct decision *from = &m->from->decision;
+	const struct hint there = {.mask = nodeset_of(node), .preferred = true};
 	struct admit_question q = {
 		.ledger = p->ledger, .settings = p->q->settings, .container = &m->request};
 	struct budget b = budget_of(p->q->settings->merge_visit_budget);
 	struct arena a;
 
 	m->advice = (struct advice_ask){
-		.so_far = ADVICE_ACCEPTED, .mode = ADVICE_REQUIRE, .asked = nodeset_of(node)};
+		.so_far = ADVICE_ACCEPTED, .mode = ADVICE_REQUIRE, .asked = there.mask};
 	m->request.ask.advice = &m->advice;
 	p->gone[m->entry] = true;
 	q.suppose.gone = p->gone;
+	q.suppose.settled = needs_no_merge(p) ? &there : NULL;
 	arena_init_fixed(&a, p->work, ADMIT_ARENA_BYTES);
 	admit(&q, &b, &a, d, NULL);
 	p->gone[m->entry] = false;
-	if (!d->admit || !d->exclusive || !d->preferred ||
-		!nodeset_equal(decision_nodes_used(p->q->topo, d), nodeset_of(node)))
-		return false;
-	d->source = m->from->decision.source;
+	d->source = from->source;
+	d->apart = from->apart;
 	d->reasons = NULL;
 	d->advice = (struct advice_result){0};
-	if (!enter(p, m, d))
+	return d->admit && d->exclusive && d->preferred &&
+	       nodeset_equal(decision_nodes_used(p->q->topo, d), there.mask);
+}
+
+static bool spend(struct planner *p)
+{
+	if (p->out->trials >= p->trials)
+		p->out->cut = true;
+	else
+		p->out->trials++;
+	return !p->out->cut;
+}
+
+bool defrag_go(struct planner *p, struct mover *m, unsigned node, unsigned depth)
+{
+	struct defrag_move *step = &p->path[depth];
+
+	if (!spend(p) || !is_admitted(p, m, node, &step->to))
 		return false;
+	const struct cpuset others = cpuset_minus(step->to.cpus, &m->from->decision.cpus);
+	if (!can_be_spared(p, &others) || !enter(p, m, &step->to))
+		return false;
+	step->from = m->from;
+	step->cost = m->cost;
+	p->cost = defrag_sum(&p->cost, &m->cost);
+	p->gained += m->gains;
 	m->at = node + 1;
+	count_free(p);
 	return true;
 }
 
-static void move_back(struct planner *p, struct mover *m, const struct cpuset *pool)
+void defrag_back(struct planner *p, struct mover *m, const struct cpuset *pool)
 {
 	(void)enter(p, m, &m->from->decision); /* CPUs that it had are in no pool by now */
 	(void)ledger_set_pool(p->ledger, pool, NULL);
+	p->cost.bytes -= m->cost.bytes;
+	p->cost.cpus -= m->cost.cpus;
+	p->cost.moves -= m->cost.moves;
+	p->gained -= m->gains;
 	m->at = 0;
+	count_free(p);
 }
 
 /* The pod */
 
-static bool is_admitted_as_preferred(
-	const struct planner *p, bool on_empty_machine, struct nodeset *nodes)
+/* one_each: each of its containers lies on one NUMA node. */
+static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, bool *one_each)
 {
 	struct admit_question q = {
 		.ledger = p->ledger, .settings = p->q->settings, .pod = p->q->pod};
@@ -216,51 +271,103 @@ static bool is_admitted_as_preferred(
 	q.suppose.empty = on_empty_machine;
 	arena_init_fixed(&a, p->work, ADMIT_ARENA_BYTES);
 	answer_pod(&q, &b, &a, &answer);
-	*nodes = (struct nodeset){0};
+	*one_each = true;
 	if (!answer.decision.admit)
 		return false;
 	for (size_t i = 0; i < answer.record.nr_parts; i++) {
 		const struct decision *d = &answer.record.parts[i].decision;
 
-		*nodes = nodeset_or(*nodes, decision_nodes_used(p->q->topo, d));
+		*one_each = *one_each && nodeset_count(decision_nodes_used(p->q->topo, d)) <= 1;
 		if (!d->preferred)
 			return false;
 	}
 	return answer.record.nr_parts;
 }
 
-/* Whether that NUMA node may have so many CPUs and so much memory for one container, when `going`
- * has left it. Memory that is booked on several NUMA nodes together is of each
- * of them. */
-static bool may_have_room(const struct planner *p, unsigned node, unsigned cpus, uint64_t memory,
-	const struct mover *going)
+/* How many containers of that size may fit when that mover has left; NULL: now. At most so many. */
+static unsigned that_may_fit(
+	const struct planner *p, const struct room *need, const struct mover *going, unsigned most)
 {
-	const struct memory_node *m = &ledger_view(p->ledger)->memory.node[node];
-	const struct cpuset all = ledger_free_cpus(p->ledger);
-	unsigned free = cpuset_count_and(&p->q->topo->node[node].cpus, &all);
-	uint64_t left = m->free[0];
+	unsigned fit = 0;
 
-	if (nodeset_has(going->nodes, node)) {
-		free += going->cost.cpus;
-		left += going->memory;
+	for (unsigned n = 0; n < p->q->topo->ids.nr && fit < most; n++) {
+		struct room gone = {0};
+
+		if (going && nodeset_has(going->nodes, n))
+			gone = (struct room){
+				defrag_cpus_on(p, going, n), defrag_memory_on(going, n)};
+		if (defrag_has_room(p, n, need, &gone))
+			fit += need->cpus ? (p->free[n] + gone.cpus) / need->cpus : most;
 	}
-	return free >= cpus && (left >= memory || nodeset_count(m->group) > 1);
+	return fit;
 }
 
-/* Whether its going can be the last move before a pod is admitted that fits on one NUMA node: then
- * that NUMA node is one that it leaves, and has room enough without it. */
-static bool can_be_the_last(const struct planner *p, const struct mover *m)
+/* Whether the pod may be admitted as preferred then, as far as sums say: of each size there is room
+ * for as many containers as are at least as large. */
+static bool pod_may_fit(const struct planner *p, const struct mover *going)
 {
-	if (!p->one_node)
-		return true;
-	nodeset_each (n, m->nodes)
-		if (may_have_room(p, n, (unsigned)(p->need.cpu_milli / MILLI_PER_CPU),
-			    p->need.nr_memory ? p->need.memory[0].bytes : 0, m))
-			return true;
-	return false;
+	for (unsigned i = 0; i < p->nr_guests; i++) {
+		struct room need = p->guest[i];
+
+		for (unsigned k = 0; k < i; k++) /* the largest come first, by CPUs */
+			need.memory = number_min(need.memory, p->guest[k].memory);
+		if (that_may_fit(p, &need, going, i + 1) < i + 1)
+			return false;
+	}
+	return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct room *x = a, *y = b;
+
+	return x->cpus != y->cpus ? (x->cpus < y->cpus) - (x->cpus > y->cpus)
+				  : (x->memory < y->memory) - (x->memory > y->memory);
+}
+
+/* A pod whose containers ask for ordinary memory alone, and lie on one NUMA node each, as each has
+ * room there by itself. */
+static void look_at_pod(struct planner *p, bool one_each)
+{
+	const struct pod *pod = p->q->pod;
+
+	if (!one_each || pod->own || pod->qos != QOS_GUARANTEED || pod->nr > GUESTS_MAX ||
+		pod_is_aligned_as_one(p->q->settings, pod))
+		return;
+	for (unsigned i = 0; i < pod->nr; i++) {
+		const struct ask *c = &pod->container[i];
+
+		if (c->nr_memory > 1 || (c->nr_memory && c->memory[0].page_bytes))
+			return;
+		p->guest[i] = (struct room){
+			pod_exclusive_cpus(pod, i), c->nr_memory ? c->memory[0].bytes : 0};
+	}
+	p->nr_guests = (unsigned)pod->nr;
+	qsort(p->guest, p->nr_guests, sizeof *p->guest, by_size);
 }
 
 /* The search */
+
+void defrag_look(struct planner *p, unsigned depth)
+{
+	struct defrag_plan *out = p->out;
+	unsigned gained = p->gained;
+	bool one_each;
+
+	if (p->q->pod)
+		gained = pod_may_fit(p, NULL) && spend(p) && pod_is_admitted(p, false, &one_each);
+	if (!gained || gained < p->best ||
+		(gained == p->best && defrag_compare(&p->cost, &out->cost) >= 0))
+		return;
+	p->best = gained;
+	out->found = true;
+	out->nr = depth;
+	out->cost = p->cost;
+	memcpy(out->move, p->path, depth * sizeof *p->path);
+	out->not_preferred_after = out->not_preferred_before;
+	for (unsigned i = 0; i < depth; i++)
+		out->not_preferred_after -= is_not_preferred(p->path[i].from);
+}
 
 static bool was_seen(struct planner *p)
 {
@@ -288,127 +395,90 @@ static void forget_seen(struct planner *p)
 	}
 }
 
-static void keep_plan(struct planner *p, unsigned depth)
+/* Whether nothing that begins with its move, the path's number `depth`, can be better than what was
+ * found. */
+static bool is_in_vain(const struct planner *p, const struct mover *m, unsigned depth)
 {
-	struct defrag_plan *out = p->out;
+	const struct defrag_cost cost = defrag_sum(&p->cost, &m->cost);
+	const unsigned left = p->moves - depth - 1;
+	unsigned most = p->gained + m->gains;
 
-	out->found = true;
-	out->nr = depth;
-	out->cost = p->cost;
-	memcpy(out->move, p->path, depth * sizeof *p->path);
-}
-
-static void search(struct planner *p, unsigned depth);
-
-/* The mover goes to each other NUMA node, and the search on from there. */
-static void try_moves(struct planner *p, struct mover *m, unsigned depth)
-{
-	const struct cpuset pool = ledger_view(p->ledger)->pool;
-	const struct defrag_cost before = p->cost;
-	struct defrag_move *step = &p->path[depth];
-
-	for (unsigned n = 0; n < p->q->topo->ids.nr && !p->out->cut; n++) {
-		if (nodeset_equal(m->nodes, nodeset_of(n)) ||
-			!may_have_room(p, n, m->cost.cpus, m->memory, m))
-			continue;
-		p->out->cut = p->out->trials++ >= p->trials;
-		if (p->out->cut || !move_to(p, m, n, &step->to))
-			continue;
-		step->from = m->from;
-		step->cost = m->cost;
-		p->cost = cost_with(&before, &m->cost);
-		search(p, depth + 1);
-		p->cost = before;
-		move_back(p, m, &pool);
-		if (p->is_quick)
-			return;
-	}
+	if (p->q->pod)
+		most = !left && !pod_may_fit(p, m) ? 0 : 1;
+	else
+		most += (unsigned)number_min(left, p->nr_gaining - most);
+	return most <= p->gained || most < p->best ||
+	       (most == p->best && defrag_compare(&cost, &p->out->cost) >= 0);
 }
 
 static void search(struct planner *p, unsigned depth)
 {
-	struct nodeset nodes;
+	const struct cpuset pool = ledger_view(p->ledger)->pool;
 
 	if (was_seen(p))
 		return;
-	if (is_admitted_as_preferred(p, false, &nodes)) {
-		keep_plan(p, depth);
-		return;
-	}
-	for (size_t i = 0; i < p->nr && depth < p->moves && !p->out->cut; i++) {
+	defrag_look(p, depth);
+	for (size_t i = 0; i < p->nr && depth < p->moves; i++) {
 		struct mover *m = &p->mover[i];
-		const struct defrag_cost cost = cost_with(&p->cost, &m->cost);
 
-		if (p->out->found && compare_costs(&cost, &p->out->cost) >= 0)
-			return; /* the others cost as much, or more */
-		if (p->is_quick && !nodeset_has(m->nodes, p->target))
+		if (m->at || is_in_vain(p, m, depth))
 			continue;
-		if (!m->at && (depth + 1 < p->moves || can_be_the_last(p, m)))
-			try_moves(p, m, depth);
+		for (unsigned n = 0; n < p->q->topo->ids.nr && !p->out->cut; n++) {
+			if (!defrag_may_go(p, m, n) || !defrag_go(p, m, n, depth))
+				continue;
+			search(p, depth + 1);
+			defrag_back(p, m, &pool);
+		}
 	}
 }
 
-/* A pod of one container, which asks for ordinary memory alone, and fits on one NUMA node. */
-static void look_at_pod(struct planner *p, struct nodeset nodes)
+static void search_in_rounds(struct planner *p, unsigned moves)
 {
-	const struct pod *pod = p->q->pod;
-
-	p->one_node = pod->nr == 1 && !pod->own && nodeset_count(nodes) == 1 &&
-		      pod->container->cpu_milli % MILLI_PER_CPU == 0 && pod->qos == QOS_GUARANTEED;
-	if (p->one_node)
-		p->need = *pod->container;
-	for (unsigned i = 0; p->one_node && i < p->need.nr_memory; i++)
-		p->one_node = !p->need.memory[i].page_bytes;
-}
-
-/* A pod that fits on one NUMA node: each is tried, with a part of the trials. */
-static void search_quickly(struct planner *p)
-{
-	const uint64_t all = p->q->trials, each = all / 2 / p->q->topo->ids.nr;
-
-	p->moves = (unsigned)number_min(p->q->moves, DEFRAG_MOVES_MAX);
-	p->is_quick = true;
-	for (unsigned n = 0; p->one_node && n < p->q->topo->ids.nr; n++) {
-		p->target = n;
-		p->trials = p->out->trials + each;
+	for (p->moves = 1; p->moves <= moves && !p->out->cut; p->moves++) {
 		search(p, 0);
-		p->out->cut = false;
 		forget_seen(p);
 	}
-	p->is_quick = false;
-	p->trials = all;
 }
 
-static void plan_in_rounds(struct planner *p)
+static void plan(struct planner *p)
 {
-	struct nodeset nodes;
+	const unsigned moves = (unsigned)number_min(p->q->moves, DEFRAG_MOVES_MAX);
+	bool one_each;
 
-	if (!is_admitted_as_preferred(p, true, &nodes))
-		return;
-	look_at_pod(p, nodes);
-	search_quickly(p);
-	for (p->moves = 0; p->moves <= p->q->moves && p->moves <= DEFRAG_MOVES_MAX; p->moves++) {
-		search(p, 0);
-		forget_seen(p);
-		if (p->out->cut || (p->out->found && !p->out->nr))
+	if (p->q->pod) {
+		if (!pod_is_admitted(p, true, &one_each))
 			return;
+		look_at_pod(p, one_each);
 	}
+	p->trials = p->q->trials;
+	p->moves = moves;
+	defrag_look(p, 0);
+	if (p->out->found)
+		return;
+	p->trials = p->q->trials / 2;
+	if (defrag_search_direct(p))
+		return;
+	p->out->cut = false;
+	p->trials = p->q->trials;
+	search_in_rounds(p, moves);
 }
 
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e)
 {
 	struct planner p = {.q = q, .out = out};
+	struct engine *copy;
 
 	*out = (struct defrag_plan){0};
-	p.copy = engine_copy(q->engine, q->topo, q->settings, e);
-	if (!p.copy)
+	copy = engine_copy(q->engine, q->topo, q->settings, e);
+	if (!copy)
 		return -e->code;
-	p.ledger = p.copy->ledger;
+	p.ledger = copy->ledger;
 	p.work = xcalloc(1, ADMIT_ARENA_BYTES);
 	p.gone = xcalloc(ledger_count(p.ledger) + 1, sizeof *p.gone);
 	list_movers(&p);
-	plan_in_rounds(&p);
-	engine_free(p.copy);
+	count_free(&p);
+	plan(&p);
+	engine_free(copy);
 	free(p.mover);
 	free(p.where);
 	free(p.gone);
