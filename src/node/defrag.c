@@ -16,6 +16,8 @@
 #define uthash_fatal(message) abort() /* never: xrealloc() does not fail */
 #include <uthash.h>
 
+enum { MERGE_TRIALS = 10 }; /* that a merge for a container of the pod takes as long as */
+
 /* A state that was looked at; its key is where each mover is, which also says how many moves it
  * took, as none moves twice, and what they cost. */
 struct seen_state {
@@ -218,12 +220,12 @@ static bool is_admitted(struct planner *p, struct mover *m, unsigned node, struc
 	       nodeset_equal(decision_nodes_used(p->q->topo, d), there.mask);
 }
 
-static bool spend(struct planner *p)
+static bool spend(struct planner *p, uint64_t trials)
 {
-	if (p->out->trials >= p->trials)
+	if (p->out->trials + trials > p->trials)
 		p->out->cut = true;
 	else
-		p->out->trials++;
+		p->out->trials += trials;
 	return !p->out->cut;
 }
 
@@ -231,7 +233,7 @@ bool defrag_go(struct planner *p, struct mover *m, unsigned node, unsigned depth
 {
 	struct defrag_move *step = &p->path[depth];
 
-	if (!spend(p) || !is_admitted(p, m, node, &step->to))
+	if (!spend(p, 1) || !is_admitted(p, m, node, &step->to))
 		return false;
 	const struct cpuset others = cpuset_minus(step->to.cpus, &m->from->decision.cpus);
 	if (!can_be_spared(p, &others) || !enter(p, m, &step->to))
@@ -284,6 +286,14 @@ static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, bool
 	return answer.record.nr_parts;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	const struct room *x = a, *y = b;
+
+	return x->cpus != y->cpus ? (x->cpus < y->cpus) - (x->cpus > y->cpus)
+				  : (x->memory < y->memory) - (x->memory > y->memory);
+}
+
 /* How many containers of that size may fit when that mover has left; NULL: now. At most so many. */
 static unsigned that_may_fit(
 	const struct planner *p, const struct room *need, const struct mover *going, unsigned most)
@@ -309,20 +319,14 @@ static bool pod_may_fit(const struct planner *p, const struct mover *going)
 	for (unsigned i = 0; i < p->nr_guests; i++) {
 		struct room need = p->guest[i];
 
+		if (i + 1 < p->nr_guests && !by_size(&need, &p->guest[i + 1]))
+			continue;                /* one more as large is asked about */
 		for (unsigned k = 0; k < i; k++) /* the largest come first, by CPUs */
 			need.memory = number_min(need.memory, p->guest[k].memory);
 		if (that_may_fit(p, &need, going, i + 1) < i + 1)
 			return false;
 	}
 	return true;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const struct room *x = a, *y = b;
-
-	return x->cpus != y->cpus ? (x->cpus < y->cpus) - (x->cpus > y->cpus)
-				  : (x->memory < y->memory) - (x->memory > y->memory);
 }
 
 /* A pod whose containers ask for ordinary memory alone, and lie on one NUMA node each, as each has
@@ -355,7 +359,8 @@ void defrag_look(struct planner *p, unsigned depth)
 	bool one_each;
 
 	if (p->q->pod)
-		gained = pod_may_fit(p, NULL) && spend(p) && pod_is_admitted(p, false, &one_each);
+		gained = pod_may_fit(p, NULL) && spend(p, MERGE_TRIALS * p->q->pod->nr) &&
+			 pod_is_admitted(p, false, &one_each);
 	if (!gained || gained < p->best ||
 		(gained == p->best && defrag_compare(&p->cost, &out->cost) >= 0))
 		return;
@@ -403,12 +408,11 @@ static bool is_in_vain(const struct planner *p, const struct mover *m, unsigned 
 	const unsigned left = p->moves - depth - 1;
 	unsigned most = p->gained + m->gains;
 
-	if (p->q->pod)
-		most = !left && !pod_may_fit(p, m) ? 0 : 1;
-	else
-		most += (unsigned)number_min(left, p->nr_gaining - most);
-	return most <= p->gained || most < p->best ||
-	       (most == p->best && defrag_compare(&cost, &p->out->cost) >= 0);
+	most = p->q->pod ? 1 : most + (unsigned)number_min(left, p->nr_gaining - most);
+	if (most <= p->gained || most < p->best ||
+		(most == p->best && defrag_compare(&cost, &p->out->cost) >= 0))
+		return true;
+	return p->q->pod && !left && !pod_may_fit(p, m);
 }
 
 static void search(struct planner *p, unsigned depth)
@@ -453,7 +457,7 @@ static void plan(struct planner *p)
 	p->trials = p->q->trials;
 	p->moves = moves;
 	defrag_look(p, 0);
-	if (p->out->found)
+	if (p->out->found || !moves)
 		return;
 	p->trials = p->q->trials / 2;
 	if (defrag_search_direct(p))

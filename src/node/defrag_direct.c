@@ -12,7 +12,8 @@
 
 enum {
 	CHOICES_MAX = 2048,
-	STEPS_MAX = 1 << 20, /* of putting choices together, which take some ns each */
+	STEPS_MAX = 1 << 18, /* of putting choices together, in all; some 100 ns each */
+	SEATS_MAX = 200,     /* lists of choices for containers of one pod */
 	PLACES_MAX = 3,      /* tried for one that goes elsewhere */
 	TRIED_MAX = 12       /* choices for one of several guests */
 };
@@ -30,7 +31,7 @@ struct direct {
 	struct planner *p;
 	struct choice *choice;
 	size_t nr;
-	uint64_t steps;
+	unsigned steps, seats;
 	bool all;       /* none was left out that is better than the first */
 	unsigned guest; /* of the pod, its number */
 	/* For one guest and NUMA node: */
@@ -86,6 +87,9 @@ static void choose(struct direct *d, size_t from, struct room gone)
 		return;
 	for (size_t i = from; i < d->nr_there; i++) {
 		struct mover *m = d->there[i];
+
+		if (m == now->guest)
+			continue;
 		const struct room with = {gone.cpus + defrag_cpus_on(d->p, m, now->node),
 			gone.memory + defrag_memory_on(m, now->node)};
 
@@ -97,7 +101,7 @@ static void choose(struct direct *d, size_t from, struct room gone)
 	}
 }
 
-/* The choices for that guest on that NUMA node. */
+/* The choices for that guest on the NUMA node whose movers are known. */
 static void choose_for(struct direct *d, struct mover *guest, unsigned node)
 {
 	const struct planner *p = d->p;
@@ -105,26 +109,33 @@ static void choose_for(struct direct *d, struct mover *guest, unsigned node)
 
 	d->need = p->guest[d->guest];
 	d->now = (struct choice){.guest = guest, .node = node, .free = p->free[node]};
+	d->may_leave = p->moves - d->depth;
 	if (guest) {
+		if (nodeset_equal(guest->nodes, nodeset_of(node)))
+			return; /* that it is not preferred there nothing changes */
 		d->need = (struct room){guest->cpus, guest->memory};
 		own = (struct room){defrag_cpus_on(p, guest, node), defrag_memory_on(guest, node)};
 		d->now.cost = guest->cost;
-		if (nodeset_equal(guest->nodes, nodeset_of(node)))
-			return; /* that it is not preferred there nothing changes */
+		d->may_leave--;
 	}
-	d->may_leave = p->moves - d->depth - (guest ? 1 : 0);
+	choose(d, 0, own);
+}
+
+static void list_movers_on(struct direct *d, unsigned node)
+{
+	const struct planner *p = d->p;
+
 	d->nr_there = 0;
 	d->most = (struct room){0};
 	for (size_t i = 0; i < p->nr; i++) {
 		struct mover *m = &p->mover[i];
 
-		if (m == guest || m->at || !nodeset_has(m->nodes, node))
+		if (m->at || !nodeset_has(m->nodes, node))
 			continue;
 		d->there[d->nr_there++] = m;
 		d->most.cpus = (unsigned)number_max(d->most.cpus, defrag_cpus_on(p, m, node));
 		d->most.memory = number_max(d->most.memory, defrag_memory_on(m, node));
 	}
-	choose(d, 0, own);
 }
 
 static void list_choices(struct direct *d)
@@ -132,9 +143,9 @@ static void list_choices(struct direct *d)
 	struct planner *p = d->p;
 
 	d->nr = 0;
-	d->steps = 0;
 	d->all = true;
 	for (unsigned n = 0; n < p->q->topo->ids.nr; n++) {
+		list_movers_on(d, n);
 		if (p->q->pod)
 			choose_for(d, NULL, n);
 		for (size_t i = 0; i < p->nr; i++)
@@ -289,10 +300,12 @@ static bool seat(struct direct *d)
 		memcpy(d->p->set_aside, aside, sizeof aside);
 		return d->p->best;
 	}
+	if (d->seats++ >= SEATS_MAX)
+		return false;
 	list_choices(d);
 	nr = number_min(d->nr, TRIED_MAX);
 	memcpy(tried, d->choice, nr * sizeof *tried);
-	for (size_t i = 0; i < nr && !d->p->out->cut; i++)
+	for (size_t i = 0; i < nr && !d->p->out->cut && d->seats <= SEATS_MAX; i++)
 		if (seat_on(d, &tried[i]))
 			return true;
 	return false;

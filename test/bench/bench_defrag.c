@@ -15,6 +15,7 @@ enum {
 	MOVES = 3,
 	TRIALS = 2000,
 	SEED = 20261126,
+	CONTAINERS_MOST = 8, /* of a pod */
 	ID_MAX = 16,
 	NS_PER_S = 1000000000
 };
@@ -174,12 +175,12 @@ static void print(const char *name, struct outcome *o)
 static void bench_plans(
 	const char *name, enum topology_policy policy, unsigned containers, unsigned cpus)
 {
+	static const char *const names[CONTAINERS_MOST] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 	static struct topo *t;
 	struct settings s = settings_of(policy);
 	struct random r = {SEED};
 	struct outcome o = {0};
-	struct ask container[] = {ask("a", QOS_GUARANTEED, cpus * 1000, GIB(cpus)).ask,
-		ask("b", QOS_GUARANTEED, cpus * 1000, GIB(cpus)).ask};
+	struct ask container[CONTAINERS_MOST];
 	const struct pod pod = {.sandbox_id = "new",
 		.uid = "new",
 		.ns = "new",
@@ -188,7 +189,10 @@ static void bench_plans(
 		.nr = containers,
 		.container = container};
 
-	container[1].name = "second";
+	for (unsigned i = 0; i < containers; i++) {
+		container[i] = ask("", QOS_GUARANTEED, cpus * 1000, GIB(cpus)).ask;
+		container[i].name = names[i];
+	}
 	t = t ? t : large_machine();
 	for (size_t i = 0; i < (bench_counts() ? 1 : NODES); i++) {
 		struct engine *g = fragmented(t, &s, &r);
@@ -210,6 +214,7 @@ int main(void)
 	bench_plans("defrag-64-pod-of-12", POLICY_RESTRICTED, 1, 12);
 	bench_plans("defrag-64-pod-of-16", POLICY_RESTRICTED, 1, 16);
 	bench_plans("defrag-64-pod-of-2x14", POLICY_RESTRICTED, 2, 14);
+	bench_plans("defrag-64-pod-of-8x8", POLICY_RESTRICTED, 8, 8);
 	bench_plans("defrag-64-no-pod", POLICY_BEST_EFFORT, 0, 0);
 	return 0;
 }

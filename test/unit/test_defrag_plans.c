@@ -19,7 +19,7 @@ static struct topo *fragmented(struct node *n)
 
 static void on_a_large_machine_likely_plans_are_found_and_known_to_be_the_best(void **state)
 {
-	enum { TRIALS_OF_FEW = 20 };
+	enum { TRIALS_OF_FEW = 30 };
 	struct defrag_plan plan;
 	struct asked a;
 	struct node n;
