@@ -34,6 +34,7 @@ enum refusal_cause {
 	/* A container that runs keeps what it has: */
 	REFUSED_BESIDE_CPUS,   /* the policy would not have more CPUs beside those */
 	REFUSED_BESIDE_MEMORY, /* there is no more memory where its memory is */
+	REFUSED_WHILE_MOVED,   /* it is on its way from there */
 };
 
 struct decision {
@@ -72,7 +73,7 @@ struct decision {
 	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
 			   0: those of a whole event */
-	uint64_t lease; /* of the tokens that it has come for (leases.h); 0: none */
+	uint64_t lease;   /* of the tokens that it has come for (leases.h); 0: none */
 	enum refusal_cause cause;           /* when refused */
 	const struct ask *in_the_way;       /* of a pod that is refused: this container of it, of
 					       the question; NULL: all together */

@@ -35,12 +35,6 @@ struct defrag_plan {
 	uint64_t trials; /* that were made */
 };
 
-/* What a container's memory is known to be. */
-struct defrag_figure {
-	const char *container_id;
-	uint64_t bytes; /* that it uses */
-};
-
 struct defrag_question {
 	struct engine *engine; /* its state; it is copied, and not changed */
 	const struct topo *topo;
@@ -87,5 +81,10 @@ bool defrag_may_move(
  *
  * 0, also when there is none; the error of engine_copy(). */
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e);
+
+/* Its moves in words, for people: "moving default/trainer-3/app to NUMA node 5 (8 CPUs, 11Gi of
+ * memory), then ..."; nothing without moves. */
+struct text;
+void defrag_print(const struct topo *t, const struct defrag_plan *plan, struct text *to);
 
 #endif

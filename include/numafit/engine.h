@@ -27,8 +27,13 @@ enum record_op {
 	RECORD_POD_GONE, /* container_id is the pod's uid: no container of it is to come */
 	RECORD_QUOTA,    /* container_id is the pod's uid, quota: its cgroup's is lifted, or not
 			    any more */
-	RECORD_QUIET,    /* container_id is a file of the kernel's, quiet: what it had, which is
-			    changed, or not any more */
+	/* A container that runs is being moved: it has what it had, and what decision says, from
+	 * then on; then what decision said alone, or what it had before alone. */
+	RECORD_MOVE,
+	RECORD_MOVED,
+	RECORD_MOVE_BACK,
+	RECORD_QUIET, /* container_id is a file of the kernel's, quiet: what it had, which is
+			 changed, or not any more */
 	NR_RECORD_OPS
 };
 extern const char *const record_op_words[NR_RECORD_OPS]; /* "grant", "hold", "refuse", ... */
@@ -37,6 +42,20 @@ extern const char *const record_op_words[NR_RECORD_OPS]; /* "grant", "hold", "re
 struct record_part {
 	struct request request;
 	struct decision decision;
+};
+
+/* What a container's memory is known to be. */
+struct defrag_figure {
+	const char *container_id;
+	uint64_t bytes; /* that it uses */
+};
+/* What a plan of moves (defrag.h) was made by, beside the ledger: enough to make it again. */
+struct move_basis {
+	const struct pod *pod; /* for which room is made; NULL: for none */
+	unsigned moves;        /* at most */
+	uint64_t trials;       /* at most */
+	const struct defrag_figure *figures;
+	size_t nr_figures;
 };
 
 /* What admit() gives the nr parts of a pod, as they are recorded: what the pod has as one comes
@@ -50,16 +69,17 @@ struct record {
 	enum record_op op;
 	const char *cause; /* the event: "create", "update", "synchronize", "stop", "remove", ... */
 	const char *container_id;
-	const struct request *request; /* GRANT and REFUSE */
-	const struct decision *decision;
-	const struct pod
-		*pod; /* HOLD, and REFUSE of a whole pod: what it was decided for, or NULL */
+	const struct request *request;   /* GRANT and REFUSE */
+	const struct decision *decision; /* these, and MOVE */
+	const struct pod *pod; /* HOLD, REFUSE of a whole pod, and MOVE: what it was decided for,
+				  or NULL */
+	const struct move_basis *basis; /* MOVE, of a plan's first one; or NULL. Its pod is `pod` */
 	const struct record_part *parts; /* HOLD: record_parts() */
 	size_t nr_parts;
 	const struct lease *lease;
 	const struct kept_note *quota, *quiet; /* QUOTA, QUIET */
-	struct cpuset pool;             /* the shared pool once this is done */
-	bool in_one_line;               /* HOLD: it is of no use in several lines of a journal */
+	struct cpuset pool;                    /* the shared pool once this is done */
+	bool in_one_line; /* HOLD: it is of no use in several lines of a journal */
 };
 
 struct engine_hooks {
@@ -86,6 +106,7 @@ struct update {
 	struct nodeset mems;
 	struct cpuset in_force; /* what cpus come to below a cgroup that bounds it; empty: cpus */
 	bool any_wider;         /* any set that has those, or none, does as well as cpus */
+	bool moving;            /* it is being moved: what it runs with is right */
 	bool untouched;         /* it is to have no cpuset from us; any does */
 	bool without_quota;     /* it is to have no CFS quota; else that is left as it is */
 };
@@ -122,9 +143,9 @@ int engine_replay(struct engine *g, const struct record *r, struct err *e);
 int engine_dump(struct engine *g, int64_t now_ms,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e);
 
-/* Another engine in the same state, on the caller's copies of machine and settings, which are borrowed; it
- * records nothing, and shares no memory with the first. The caller frees. NULL: an entry of the first
- * cannot be taken over, the text says why. */
+/* Another engine in the same state, on the caller's copies of machine and settings, which are
+ * borrowed; it records nothing, and shares no memory with the first. The caller frees. NULL: an
+ * entry of the first cannot be taken over, the text says why. */
 struct engine *engine_copy(
 	struct engine *g, const struct topo *t, const struct settings *s, struct err *e);
 
@@ -224,8 +245,8 @@ struct inventory {
 void engine_synchronize(
 	struct engine *g, int64_t now_ms, const struct inventory *what, struct update_list *ups);
 
-/* A value of the kernel is about to be changed, or was given back (numafit/kept.h). 0; else the change
- * could not be recorded, and is not to be done. */
+/* A value of the kernel is about to be changed, or was given back (numafit/kept.h). 0; else the
+ * change could not be recorded, and is not to be done. */
 int engine_note_kept(struct engine *g, int64_t now_ms, enum kept_kind kind, const char *key,
 	const struct kept_note *n, struct err *e);
 
@@ -234,13 +255,28 @@ int engine_note_kept(struct engine *g, int64_t now_ms, enum kept_kind kind, cons
  * changed. Unknown ids are fine. */
 void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req);
 
+/* Moves of running containers: one at a time. Whoever asks for one sets its cpuset, and says when
+ * that is done; until then it is not updated, a change of its resources is refused, and what it
+ * runs with is no drift. */
+
+/* It is to have *to, for which there is that basis, or NULL, and until the end of the move what it
+ * has as well; containers in the pool that no cgroup bounds are to be updated before it runs there.
+ * 0; as ledger_may_move(), or what the record hook says, with text: nothing has happened then. */
+int engine_begin_move(struct engine *g, int64_t now_ms, const char *container_id,
+	const struct decision *to, const struct move_basis *basis, struct err *e);
+/* The move that is under way has ended: it has what it was to have alone, or `back`, what it had
+ * before. 0; -ENOENT: there is none, as the container is gone or the machine has changed; or what
+ * the record hook says: it goes on having both. */
+int engine_end_move(struct engine *g, int64_t now_ms, bool back, struct err *e);
+
 /* ResourceClaims (shares.h). */
 
 /* The kubelet prepares the claim: its shares are decided, recorded and held, until
- * engine_unprepare(). What is held already stays as it is, and is for the pods that it is reserved for by
- * now. 0; -EPERM: *d says why one of the shares is refused, and no new one is held; -EBUSY: it was
- * allocated anew, and containers run on what it was; -EINVAL: a device that is none of this machine, or no
- * claim; E2BIG; or what the record hook says, with text. Containers in the shared pool are updated later. */
+ * engine_unprepare(). What is held already stays as it is, and is for the pods that it is reserved
+ * for by now. 0; -EPERM: *d says why one of the shares is refused, and no new one is held; -EBUSY:
+ * it was allocated anew, and containers run on what it was; -EINVAL: a device that is none of this
+ * machine, or no claim; E2BIG; or what the record hook says, with text. Containers in the shared
+ * pool are updated later. */
 struct resource_claim;
 int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim *c,
 	struct decision *d, struct err *e);

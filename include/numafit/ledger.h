@@ -16,6 +16,7 @@
  * empty;
  *   - a container without CPUs of its own has the pool's;
  *   - the memory booked on every node is the sum of the containers' blocks;
+ *   - a container that is being moved has what it comes from and what it goes to;
  *   - what is within a pod is of what the pod has as one, and no two containers have a CPU of it of
  *     which one has it for itself, unless an init container leaves it to a later one, or has for
  *     itself what sidecars share. */
@@ -62,6 +63,13 @@ static inline bool holding_lacks_shares(const struct holding *h)
 /* Whether the container shares CPUs of its pod, which others have not, with containers of it. */
 bool request_shares_in_pod(const struct request *req, const struct decision *d);
 
+/* A container that is being moved to other CPUs and memory: until that has ended its entry has what
+ * both say. */
+struct moving {
+	const char *container_id;
+	struct decision from, to;
+};
+
 struct bounds;
 struct ledger;
 struct leases;
@@ -91,6 +99,7 @@ struct ledger_view {
 	size_t nr_unbounded;            /* of these: no cgroup bounds them, they are updated */
 	size_t nr_shares;               /* entries that are shares of claims */
 	size_t nr_without_shares;       /* entries of containers that lack their shares */
+	struct moving *moving;          /* NULL: no container is */
 	struct kept_list kept[NR_KEPT]; /* what values of the kernel were */
 };
 /* Borrowed; always as the ledger is now. */
@@ -221,9 +230,23 @@ int ledger_settings_changed(struct ledger *l, struct err *e);
  * left runs in the shared pool, and so do those that hold most when no CPU is left for it; what is
  * booked beyond what there is now is booked no more. New CPUs join the pool. */
 void ledger_set_topo(struct ledger *l, const struct topo *t);
-/* Enter other CPUs for an entry that is there, pool and all as for ledger_commit(); its memory and
- * state stay. */
+/* Enter other CPUs and memory for an entry that is there, pool and all as for ledger_commit(); its
+ * state stays. */
 void ledger_move(struct ledger *l, const char *container_id, const struct decision *d);
+
+/* Whether the container's move from what it has to *to can begin: there is room for both together,
+ * in the shared pool as well. 0; -EAGAIN: another one is being moved; -ENOENT: it is not there;
+ * -EINVAL: it has no CPUs of its own, or others
+ * beside them, or what it has is part of something; or as ledger_fits(),
+ * with text. */
+int ledger_may_move(
+	const struct ledger *l, const char *container_id, const struct decision *to, struct err *e);
+/* It begins: the entry has both, the pool was moved out of the way before. */
+void ledger_begin_move(struct ledger *l, const char *container_id, const struct decision *to);
+/* It ends, where it was to go or where it came from. Where an entry is released its move ends with
+ * it. */
+void ledger_end_move(struct ledger *l, bool back, int64_t now_ms);
+bool ledger_is_moving(const struct ledger *l, const char *container_id);
 
 /* Walk every invariant. 0, or -EINVAL with the first that is broken. */
 int ledger_check(const struct ledger *l, struct err *e);

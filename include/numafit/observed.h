@@ -3,6 +3,9 @@
 
 #include <numafit/ledger.h>
 
+/* The pod's annotation that says so, for KAI Scheduler's numa plugin. */
+#define OBSERVED_ANNOTATION "kai.scheduler/numa-placement-observed"
+
 /* What a pod with CPUs of its own has of each NUMA node, by the ledger: what a scheduler cannot
  * read from the kubelet's PodResources where the kubelet's managers place nothing. */
 

@@ -1,9 +1,9 @@
 #ifndef NUMAFIT_REPORT_H
 #define NUMAFIT_REPORT_H
 
-#include <numafit/ledger.h>
 #include <numafit/nrt_fingerprint.h>
 #include <numafit/numaplacement.h>
+#include <numafit/room.h>
 
 /* What schedulers read of the node: of each resource what every NUMA node has, gives out and
  * has left, by whose rules, and for which pods that accounts. Available is what a newcomer could be
@@ -65,6 +65,7 @@ struct report {
 	 * scheduler takes what no NUMA node lists for never to be had. */
 	const struct report_resource *resource;
 	size_t nr_resources;
+	struct node_fragmentation fragmentation; /* of what is available */
 	enum pods_fingerprint fingerprint_of;
 	char fingerprint[FINGERPRINT_TEXT_MAX]; /* "" with PODS_FINGERPRINT_NONE */
 	/* The very pods that count for a fingerprint with exclusive resources, as REPORT_POD_DIGITS
@@ -80,11 +81,7 @@ struct report {
 
 /* Take it. *out lives in *a and borrows from *f and the ledger. 0, or -ENOMEM: the arena's limit.
  *
- * CPUs: with the static manager those that nobody holds, that are not reserved, nor promised to
- * tokens, and not more than the shared pool can give up; with full-pcpus-only, no core of which any
- * is reserved or held. Memory: with the static manager what is free, but nothing on a NUMA node
- * whose memory is held together with others': there it is given out together only. Without these
- * managers nothing is booked but what claims hold, and all else that is allocatable is available.
+ * CPUs and memory are as room_take() has them, of CPUs not more than the shared pool can give up.
  *
  * Fingerprint and placement count the containers that schedulers count (nrt_pod_is_exclusive()), by
  * their asks and devices: apps and sidecars of Guaranteed pods that ask for whole CPUs or memory,

@@ -2,7 +2,7 @@
 
 #include <apiserver/path.h>
 #include <codec/api_json.h>
-#include <codec/observed_json.h>
+#include <apiserver/observed_json.h>
 #include <io/backoff.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>

@@ -27,7 +27,7 @@ void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *
 static double world_fragmentation(const struct world *w)
 {
 	const struct topo *t = &w->set->machine->topo;
-	struct fragmentation f = {0};
+	struct cluster_fragmentation f = {0};
 
 	for (unsigned i = 0; i < w->set->options->nr_nodes; i++) {
 		const struct world_node *n = &w->node[i];
@@ -38,9 +38,10 @@ static double world_fragmentation(const struct world *w)
 
 		nodeset_each (z, t->nodes)
 			free[nr++] = cpuset_count_and(&whole, &t->node[z].cpus);
-		fragmentation_add(&f, free, nr, (uint64_t)quantity_sub(*has, n->asked[0].q).whole);
+		cluster_fragmentation_add(
+			&f, free, nr, (uint64_t)quantity_sub(*has, n->asked[0].q).whole);
 	}
-	return fragmentation_share(&f);
+	return cluster_fragmentation_share(&f);
 }
 
 /* Pods that have come and are to be tried again. */
@@ -64,6 +65,7 @@ void world_take_sample(struct world *w, unsigned number)
 		.utilisation = (double)w->cpus_used_milli / (double)w->cpus_milli,
 		.fragmentation = world_fragmentation(w),
 		.refused = w->out->refused,
+		.moves = w->out->moves,
 		.waiting = count_waiting(w),
 	};
 	w->out->utilisation += s->utilisation / SAMPLES;
@@ -92,8 +94,12 @@ int world_check(const struct world *w, struct err *e)
 	unsigned long running = 0, waiting = 0;
 	int rc = 0;
 
-	for (unsigned i = 0; i < w->set->options->nr_nodes; i++)
-		running += w->node[i].nr_pods;
+	for (unsigned i = 0; i < w->set->options->nr_nodes; i++) {
+		const bool one_waits = w->node[i].moves.plan;
+
+		running += w->node[i].nr_pods - one_waits;
+		waiting += one_waits;
+	}
 	for (size_t i = 0; i < w->queue.nr; i++)
 		waiting += w->queue.at[i].kind == EVENT_TRY;
 	if (o->placed != running + w->nr_ended || o->arrived != o->placed + waiting)

@@ -319,10 +319,27 @@ static const struct field lease_rows[] = {
 static const struct fields lease_fields = FIELDS(lease_rows, struct lease);
 #undef AT
 
+#define AT(member) offsetof(struct defrag_figure, member)
+static const struct field figure_rows[] = {
+	FIELD("id", STRING, AT(container_id)),
+	FIELD("memory", U64, AT(bytes)),
+};
+static const struct fields figure_fields = FIELDS(figure_rows, struct defrag_figure);
+#undef AT
+
+#define AT(member) offsetof(struct move_basis, member)
+static const struct field basis_rows[] = {
+	FIELD("moves", UNSIGNED, AT(moves), .max = DEFRAG_MOVES_MAX),
+	FIELD("trials", U64, AT(trials)),
+	FIELD("figures", LIST, AT(figures), .count = AT(nr_figures), .fields = &figure_fields),
+};
+static const struct fields basis_fields = FIELDS(basis_rows, struct move_basis);
+#undef AT
+
 /* A record, and what of it the table cannot reach. */
 struct record_line {
 	struct decoded_record of;
-	bool has_pod;
+	bool has_pod, has_basis;
 	struct pod pod;
 };
 
@@ -342,6 +359,8 @@ static const struct field record_rows[] = {
 	FIELD("lease", POINTER, AT(of.record.lease), .optional = true, .fields = &lease_fields),
 	FIELD("quota", POINTER, AT(of.record.quota), .optional = true, .fields = &quota_fields),
 	FIELD("quiet", POINTER, AT(of.record.quiet), .optional = true, .fields = &quiet_fields),
+	FIELD("basis", OBJECT, AT(of.basis), .has_flag = true, .flag = AT(has_basis),
+		.fields = &basis_fields),
 	FIELD("pod", OBJECT, AT(pod), .has_flag = true, .flag = AT(has_pod), .fields = &pod_fields),
 	FIELD("pool", CPUS, AT(of.record.pool)),
 };
@@ -413,6 +432,7 @@ int journal_json_record(
 			.has_decision = r->decision,
 			.has_parts = r->parts},
 		.has_pod = r->pod,
+		.has_basis = r->basis,
 	};
 
 	if (r->request)
@@ -421,6 +441,8 @@ int journal_json_record(
 		line.of.decision = *r->decision;
 	if (r->pod)
 		line.pod = *r->pod;
+	if (r->basis)
+		line.of.basis = *r->basis;
 	line.pod.totals.known = false; /* its containers are there */
 	return journal_json_line(buf, cap, &record_fields, &line, ids, e);
 }
@@ -456,15 +478,17 @@ static int check_parts(const struct decoded_record *d, struct err *e)
 static int check_record(struct decoded_record *d, struct err *e)
 {
 	enum record_op op = d->record.op;
-	bool decided = op == RECORD_GRANT || op == RECORD_REFUSE;
+	bool decided = op == RECORD_GRANT || op == RECORD_REFUSE, moves = op == RECORD_MOVE;
 	bool leased = op == RECORD_ALLOCATE || op == RECORD_SHOWN || op == RECORD_GIVE_UP ||
 		      op == RECORD_LEASE;
 	const char *reason = d->decision.reason;
 
-	if (d->has_request != decided || d->has_decision != decided)
-		return err_set(e, EINVAL, "op: \"%s\" %s a request and a decision",
-			record_op_words[op], decided ? "has" : "does not have");
-	if (decided && d->decision.admit != (op == RECORD_GRANT))
+	if (d->has_request != decided || d->has_decision != (decided || moves))
+		return err_set(e, EINVAL, "op: \"%s\" %s", record_op_words[op],
+			decided ? "has a request and a decision"
+			: moves ? "has a decision and no request"
+				: "does not have a request and a decision");
+	if ((decided || moves) && d->decision.admit != (op != RECORD_REFUSE))
 		return err_set(
 			e, EINVAL, "decision: admit contradicts op \"%s\"", record_op_words[op]);
 	d->decision.reason = reason ? decision_reason(reason) : NULL;
@@ -494,7 +518,7 @@ static int check_pod(const struct record_line *line, struct err *e)
 {
 	const struct record *r = &line->of.record;
 
-	if (r->op != RECORD_HOLD && r->op != RECORD_REFUSE)
+	if (r->op != RECORD_HOLD && r->op != RECORD_REFUSE && r->op != RECORD_MOVE)
 		return err_set(e, EINVAL, "op: \"%s\" does not have a pod", record_op_words[r->op]);
 	size_t nr = r->op == RECORD_HOLD && r->nr_parts
 			    ? line->pod.nr + r->parts[0].request.ask.whole_pod
@@ -527,6 +551,9 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 		rc = check_attached(line.of.request.pod.nr_attached, e);
 	if (!rc && line.has_pod)
 		rc = check_pod(&line, e);
+	if (!rc && line.has_basis && line.of.record.op != RECORD_MOVE)
+		rc = err_set(e, EINVAL, "op: \"%s\" does not have a basis",
+			record_op_words[line.of.record.op]);
 	if (rc)
 		return rc;
 	struct record_part *part = (void *)(uintptr_t)line.of.record.parts; /* the arena's */
@@ -537,11 +564,19 @@ int journal_json_parse(const char *text, size_t len, const struct node_ids *ids,
 	out->request.container_id = out->record.container_id;
 	out->record.request = out->has_request ? &out->request : NULL;
 	out->record.decision = out->has_decision ? &out->decision : NULL;
-	if (!line.has_pod || !(out->has_request || out->record.nr_parts))
+	const bool moves = line.has_basis && line.has_pod;
+	out->record.basis = line.has_basis ? &out->basis : NULL;
+	if (!line.has_pod || !(out->has_request || out->record.nr_parts || moves))
 		return 0;
-	/* which pod it is stands in the request, or in that of each part */
-	const struct pod *named = out->has_request ? &out->request.pod : &part[0].request.pod;
 	out->pod = line.pod;
+	out->basis.pod = moves ? &out->pod : NULL;
+	/* which pod it is stands in the request, or in that of each part; the one that moves make
+	 * room for has no name */
+	static const struct pod nameless = {
+		.sandbox_id = "", .uid = "", .ns = "", .name = "", .qos = QOS_GUARANTEED};
+	const struct pod *named = moves              ? &nameless
+				  : out->has_request ? &out->request.pod
+						     : &part[0].request.pod;
 	out->pod.sandbox_id = named->sandbox_id;
 	out->pod.uid = named->uid;
 	out->pod.ns = named->ns;

@@ -43,7 +43,8 @@ struct decoded_record {
 	bool has_request, has_decision, has_parts;
 	struct request request;
 	struct decision decision;
-	struct pod pod; /* what record.pod points to, if it was kept */
+	struct pod pod;          /* what record.pod points to, if it was kept */
+	struct move_basis basis; /* what record.basis points to, likewise */
 };
 /* Read a line back into *out, whose strings live in *a and which must not be copied or moved while
  * out->record is in use. 0; -EINVAL, -ERANGE, -ENOENT (a NUMA node that ids lack), -ENOMEM. */

@@ -65,6 +65,16 @@ static void add_pods(json_t *list, const struct report *r)
 			list, "topology.node.k8s.io/numaplacement-metadata", r->placement.metadata);
 }
 
+static void add_fragmentation(json_t *list, const struct node_fragmentation *f)
+{
+	char ratio[FRAGMENTATION_TEXT_MAX];
+
+	add_attribute(list, "numafit.io/fragmentation",
+		node_fragmentation_text(ratio, node_fragmentation_milli(f)));
+	nrt_add_number(list, "numafit.io/free-cpus", f->free);
+	nrt_add_number(list, "numafit.io/largest-free-cpus", f->largest);
+}
+
 static json_t *attributes(const struct report *r, uint64_t beat)
 {
 	json_t *list = json_array();
@@ -73,6 +83,7 @@ static json_t *attributes(const struct report *r, uint64_t beat)
 	add_pods(list, r);
 	add_attribute(list, "numafit.io/decider", decider_words[r->decider]);
 	nrt_add_number(list, "numafit.io/generation", r->generation);
+	add_fragmentation(list, &r->fragmentation);
 	add_attribute(list, "numafit.io/pods", r->pods);
 	add_attribute(list, "numafit.io/pod-zones", r->pod_zones);
 	nrt_add_number(list, "numafit.io/beat", beat);

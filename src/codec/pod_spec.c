@@ -1,8 +1,8 @@
 #include <codec/pod_spec.h>
 
 #include <codec/advice.h>
-#include <codec/observed_json.h>
 #include <errno.h>
+#include <numafit/observed.h>
 #include <numafit/qos.h>
 #include <numafit/request.h>
 #include <numafit/text.h>

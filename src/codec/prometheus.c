@@ -77,6 +77,8 @@ void metric_sample(struct metric_writer *w, const struct label *labels, uint64_t
 	begin_line(w, "", labels, NULL);
 	if (w->metric->value == METRIC_NS)
 		text_add(w->t, "%s\n", print_seconds(text, value, w->metric->nine_digits));
+	else if (w->metric->value == METRIC_MILLI)
+		text_add(w->t, "%s\n", print_seconds(text, value * NS_PER_MS, false));
 	else
 		text_add(w->t, "%" PRIu64 "\n", value);
 }
@@ -110,6 +112,7 @@ static void add_series(struct metric_writer *w, struct label *labels, const char
 	switch (w->metric->value) {
 	case METRIC_U64:
 	case METRIC_NS:
+	case METRIC_MILLI:
 		metric_sample(w, labels, VALUE(uint64_t, p));
 		return;
 	case METRIC_UNSIGNED:

@@ -15,12 +15,14 @@ enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
 enum metric_value {
 	METRIC_U64,
 	METRIC_UNSIGNED,
-	METRIC_BOOL, /* 1 or 0 */
-	METRIC_NS,   /* uint64_t, as seconds */
+	METRIC_BOOL,  /* 1 or 0 */
+	METRIC_NS,    /* uint64_t, as seconds */
+	METRIC_MILLI, /* uint64_t, thousandths */
 	METRIC_HISTOGRAM,
 	METRIC_IS_NULL,  /* a pointer: 1 if it is NULL, else 0 */
 	METRIC_NOT_NULL, /* the other way */
-	METRIC_ONE       /* const char *, as the value of the first label; the metric's is 1. NULL: none */
+	METRIC_ONE /* const char *, as the value of the first label; the metric's is 1. NULL: none
+		    */
 };
 
 /* A dimension of the values: nr of them, step bytes from one to the next, named by words. */

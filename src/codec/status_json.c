@@ -29,6 +29,7 @@ static const struct field node_rows[] = {
 	FIELD("cpus_held", UNSIGNED, AT(cpus_held)),
 	FIELD("cpus_reserved", UNSIGNED, AT(cpus_reserved)),
 	FIELD("cpus_pool", UNSIGNED, AT(cpus_pool)),
+	FIELD("cpus_available", UNSIGNED, AT(cpus_available), .optional = true),
 	FIELD("device_memory", BOOL, AT(device_memory), .optional = true),
 	FIELD("socket", UNSIGNED, AT(socket), .optional = true),
 	FIELD("threads", LIST, AT(threads), .count = AT(nr_threads), .optional = true,
@@ -199,6 +200,19 @@ static const struct field quiet_rows[] = {
 static const struct fields quiet_fields = FIELDS(quiet_rows, struct status_quiet);
 #undef AT
 
+#define AT(member) offsetof(struct status_fragmentation, member)
+static const struct field fragmentation_rows[] = {
+	FIELD("ratio_milli", UNSIGNED, AT(ratio_milli), .max = 1000),
+	FIELD("free_cpus", U64, AT(free_cpus)),
+	FIELD("largest_cpus", U64, AT(largest_cpus)),
+	FIELD("possible_cpus", U64, AT(possible_cpus)),
+	FIELD("largest_memory", U64, AT(largest_memory)),
+	FIELD("not_preferred", UNSIGNED, AT(not_preferred)),
+};
+static const struct fields fragmentation_fields =
+	FIELDS(fragmentation_rows, struct status_fragmentation);
+#undef AT
+
 #define AT(member) offsetof(struct status, member)
 static const struct field status_rows[] = {
 	FIELD("version", STRING, AT(info.version)),
@@ -219,6 +233,7 @@ static const struct field status_rows[] = {
 	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
 		.fields = &pool_fields),
 	FIELD("quiet", POINTER, AT(info.quiet), .optional = true, .fields = &quiet_fields),
+	FIELD("moves", POINTER, AT(info.moves), .optional = true, .fields = &moves_fields),
 	FIELD("cfs_quota", POINTER, AT(info.quota), .optional = true, .fields = &quota_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),
@@ -229,6 +244,8 @@ static const struct field status_rows[] = {
 	FIELD("left", CPUS, AT(left), .optional = true),
 	FIELD("nodeless", CPUS, AT(nodeless), .optional = true),
 	FIELD("offline", CPUS, AT(info.offline), .optional = true),
+	FIELD("fragmentation", POINTER, AT(fragmentation), .optional = true,
+		.fields = &fragmentation_fields),
 	FIELD("nodes", LIST, AT(nodes), .count = AT(nr_nodes), .fields = &node_fields),
 	FIELD("containers", LIST, AT(containers), .count = AT(nr_containers),
 		.fields = &container_fields),
@@ -297,6 +314,7 @@ static void list_nodes(struct status *st, const struct snapshot *s, struct arena
 			.cpus_held = s->node[i].cpus_held,
 			.cpus_reserved = s->node[i].cpus_reserved,
 			.cpus_pool = s->node[i].cpus_pool,
+			.cpus_available = s->node[i].cpus_available,
 			.device_memory = nodeset_has(t->device_memory, i),
 			.memory_group = keep_nodes(a, s->node[i].group, &t->ids),
 			.memory = list_memory(t, &s->node[i], a),
@@ -410,9 +428,24 @@ static char *status_print(const struct status *st)
 	return NULL;
 }
 
+static struct status_fragmentation status_of_fragmentation(const struct snapshot *s)
+{
+	const struct node_fragmentation *f = &s->fragmentation;
+
+	return (struct status_fragmentation){
+		.ratio_milli = node_fragmentation_milli(f),
+		.free_cpus = f->free,
+		.largest_cpus = f->largest,
+		.possible_cpus = f->possible,
+		.largest_memory = f->memory,
+		.not_preferred = s->nr_own_not_preferred,
+	};
+}
+
 char *status_json_format(const struct status_info *info, const struct settings *s,
 	const struct snapshot *snapshot, const struct ledger *l)
 {
+	const struct status_fragmentation fragmentation = status_of_fragmentation(snapshot);
 	struct status st = {
 		.info = *info,
 		.machine = snapshot->topo->name,
@@ -422,6 +455,7 @@ char *status_json_format(const struct status_info *info, const struct settings *
 		.held = snapshot->held,
 		.left = ledger_view(l)->left,
 		.nodeless = snapshot->topo->nodeless,
+		.fragmentation = &fragmentation,
 	};
 	struct arena a;
 

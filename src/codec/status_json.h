@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_CODEC_STATUS_JSON_H
 #define NUMAFIT_CODEC_STATUS_JSON_H
 
+#include <codec/moves_json.h>
 #include <codec/words.h>
 #include <numafit/request.h>
 #include <numafit/snapshot.h>
@@ -126,8 +127,20 @@ struct status_info {
 	const struct status_pool *enforcement;    /* NULL: an older daemon */
 	const struct status_quota *quota;         /* likewise */
 	const struct status_quiet *quiet;         /* NULL: nobody may wish for it */
+	const struct moves *moves; /* the last that were made, or are under way; NULL: none */
 	struct status_counters counters;
 	struct cpuset offline; /* CPUs that the machine has and that are offline */
+};
+
+/* How far the CPUs lie apart that containers can still have for their own. */
+struct status_fragmentation {
+	unsigned ratio_milli;    /* node_fragmentation_milli() */
+	uint64_t free_cpus;      /* that containers can still be given */
+	uint64_t largest_cpus;   /* what the largest container on one NUMA node can have, */
+	uint64_t possible_cpus;  /* and what it could if the free CPUs lay together */
+	uint64_t largest_memory; /* ordinary memory, on one NUMA node, bytes */
+	/* Containers with CPUs of their own, on more NUMA nodes than could have been enough. */
+	unsigned not_preferred;
 };
 
 struct status_memory {
@@ -147,6 +160,7 @@ struct status_node {
 		*threads; /* all of its CPUs; none: it has none, or an older daemon */
 	size_t nr_threads;
 	unsigned cpus, cpus_held, cpus_reserved, cpus_pool;
+	unsigned cpus_available;  /* that a newcomer could be given of it; older daemons: 0 */
 	bool device_memory;       /* the memory is a device's; older daemons do not say so */
 	const char *memory_group; /* nodes whose memory is held together with this one's */
 	const struct status_memory *memory;
@@ -182,6 +196,7 @@ struct status {
 	/* Older daemons do not say so: CPUs that containers, pods and claims have for their own;
 	 * that containers are left on as they were found; online CPUs of no NUMA node. */
 	struct cpuset held, left, nodeless;
+	const struct status_fragmentation *fragmentation; /* NULL: an older daemon */
 	const struct status_node *nodes;
 	size_t nr_nodes;
 	const struct status_container *containers;

@@ -46,6 +46,23 @@ static void not_preferred(struct metric_writer *w, const void *from)
 	metric_sample(w, NO_LABELS, ((const struct metrics *)from)->snapshot->nr_not_preferred);
 }
 
+static void fragmentation(struct metric_writer *w, const void *from)
+{
+	metric_sample(w, NO_LABELS,
+		node_fragmentation_milli(&((const struct metrics *)from)->snapshot->fragmentation));
+}
+
+static void largest_cpus(struct metric_writer *w, const void *from)
+{
+	metric_sample(
+		w, NO_LABELS, ((const struct metrics *)from)->snapshot->fragmentation.largest);
+}
+
+static void free_cpus(struct metric_writer *w, const void *from)
+{
+	metric_sample(w, NO_LABELS, ((const struct metrics *)from)->snapshot->fragmentation.free);
+}
+
 static uint64_t amount_left(uint64_t all, uint64_t taken)
 {
 	return all > taken ? all - taken : 0;
@@ -183,6 +200,8 @@ static const char *const hook_names[] = {
 	[HOOK_REMOVE_POD] = "StopPodSandbox",
 };
 
+static const char *const move_names[NR_METRICS_MOVES] = {"moved", "undone"};
+
 #define AT(member) offsetof(struct metrics, member)
 #define TOTAL(name_, member, help_)                                                                \
 	{                                                                                          \
@@ -257,6 +276,15 @@ static const struct metric metrics[] = {
 	EACH("containers_not_preferred", GAUGE, not_preferred,
 		"Containers that lie on more NUMA nodes than the fewest that could have been "
 		"enough."),
+	METRIC_ROW("numafit_fragmentation_ratio", GAUGE, MILLI, 0,
+		"How much smaller the largest container is that fits on one NUMA node than if the "
+		"free CPUs lay together, 0 to 1: 0.75 where 8 free CPUs are 2 on each of four NUMA "
+		"nodes of 8.",
+		.each = fragmentation),
+	EACH("largest_free_cpus", GAUGE, largest_cpus,
+		"CPUs of the largest container with CPUs of its own that fits on one NUMA node."),
+	EACH("free_exclusive_cpus", GAUGE, free_cpus,
+		"CPUs that containers can still be given for their own, on all NUMA nodes."),
 	TOTAL("containers_adopted", counters.adopted,
 		"Containers that were found running and taken over."),
 	TOTAL("containers_released", counters.released, "Containers that have ended."),
@@ -293,6 +321,14 @@ static const struct metric metrics[] = {
 		"Times that another program had set one of them, which was lifted again."),
 	METRIC_ROW("numafit_cfs_quota_failing", GAUGE, NOT_NULL, AT(quota.problem),
 		"Whether one of them cannot be lifted or given back."),
+	METRIC_ROW("numafit_moves_total", COUNTER, U64, AT(moves.made),
+		"Running containers that were moved to other NUMA nodes to make room, and those "
+		"whose move was undone.",
+		.label = {METRIC_LABEL("result", move_names, sizeof(uint64_t))}),
+	TOTAL("moved_bytes", moves.bytes, "Memory of containers that were moved."),
+	METRIC_ROW("numafit_move_seconds_total", COUNTER, NS, AT(moves.ns),
+		"Time that moving that memory took."),
+	NOW("moves_under_way", moves.under_way, "1 while a container is being moved."),
 	METRIC_ROW("numafit_quiet_interrupts", GAUGE, U64, AT(quiet.moved),
 		"Interrupts that are kept off CPUs of containers that wish for it, and those that the "
 		"kernel lets nobody move.",

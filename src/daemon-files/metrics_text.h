@@ -48,6 +48,14 @@ struct metrics_object {
 	uint64_t behind_ns; /* since when the oldest change that it has not is waiting */
 };
 
+/* Moves of running containers that made room. */
+enum metrics_move { MOVE_MADE, MOVE_TAKEN_BACK, NR_METRICS_MOVES };
+struct metrics_moves {
+	uint64_t made[NR_METRICS_MOVES];
+	uint64_t bytes, ns; /* of those that were made: memory, and the time it took */
+	uint64_t under_way; /* 0 or 1 */
+};
+
 /* The API server's side; zeros: there is none. */
 struct metrics_cluster {
 	struct metrics_object object[NR_OBJECTS];
@@ -77,6 +85,7 @@ struct metrics {
 	struct status_pool pool;
 	struct status_quota quota;
 	struct status_quiet quiet;
+	struct metrics_moves moves;
 	bool has_quiet; /* else it is not looked at */
 	struct metrics_cluster cluster;
 	struct process_figures process;

@@ -144,8 +144,8 @@ int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 
 /* Values */
 
-static int path_of_file(char *buf, size_t cap, const struct cgroup_tree *t, const char *directory,
-	const char *file, struct err *e)
+int cgroup_file_path(const struct cgroup_tree *t, const char *directory, const char *file,
+	char *buf, size_t cap, struct err *e)
 {
 	struct text path;
 
@@ -160,7 +160,7 @@ static int path_of_file(char *buf, size_t cap, const struct cgroup_tree *t, cons
 int cgroup_check_writable(const struct cgroup_tree *t, struct err *e)
 {
 	char path[2 * CGROUP_PATH_MAX];
-	int rc = path_of_file(path, sizeof path, t, "", "cgroup.procs", e);
+	int rc = cgroup_file_path(t, "", "cgroup.procs", path, sizeof path, e);
 
 	if (rc)
 		return rc;
@@ -173,7 +173,7 @@ bool cgroup_is_there(const struct cgroup_tree *t, const char *directory)
 {
 	char path[2 * CGROUP_PATH_MAX];
 
-	return path_of_file(path, sizeof path, t, directory, ".", NULL) == 0 &&
+	return cgroup_file_path(t, directory, ".", path, sizeof path, NULL) == 0 &&
 	       access(path, F_OK) == 0;
 }
 
@@ -195,7 +195,7 @@ int cgroup_read_cpus(
 	const struct cgroup_tree *t, const char *directory, struct cpuset *out, struct err *e)
 {
 	char path[2 * CGROUP_PATH_MAX], list[LIST_MAX];
-	int rc = path_of_file(path, sizeof path, t, directory, "cpuset.cpus", e);
+	int rc = cgroup_file_path(t, directory, "cpuset.cpus", path, sizeof path, e);
 
 	if (!rc)
 		rc = file_read_into(path, list, sizeof list, e);
@@ -206,7 +206,7 @@ int cgroup_write(const struct cgroup_tree *t, const char *directory, const char 
 	const char *text, struct err *e)
 {
 	char path[2 * CGROUP_PATH_MAX];
-	int rc = path_of_file(path, sizeof path, t, directory, file, e);
+	int rc = cgroup_file_path(t, directory, file, path, sizeof path, e);
 
 	if (rc)
 		return rc;
@@ -332,7 +332,7 @@ static int read_line(const struct cgroup_tree *cpu, const char *directory, const
 	char text[CGROUP_QUOTA_MAX], struct err *e)
 {
 	char path[2 * CGROUP_PATH_MAX];
-	int rc = path_of_file(path, sizeof path, cpu, directory, file, e);
+	int rc = cgroup_file_path(cpu, directory, file, path, sizeof path, e);
 
 	if (!rc)
 		rc = file_read_into(path, text, CGROUP_QUOTA_MAX, e);

@@ -29,6 +29,11 @@ struct cgroups {
  * mount of a part of the hierarchy counts for nothing. 0; -ENOENT when there is none, -errno. */
 int cgroups_find(const char *root, struct cgroups *out, struct err *e);
 
+/* The path of a file of the cgroup in that directory below the tree's root, into buf of cap bytes. 0;
+ * -ENOENT: there is no such controller; -ENAMETOOLONG. */
+int cgroup_file_path(const struct cgroup_tree *t, const char *directory, const char *file,
+	char *buf, size_t cap, struct err *e);
+
 /* Write text into the file of the cgroup in that directory below the tree's root, in one write().
  * The kernel has done it when this returns (cgroup-v2.rst). 0; -ENOENT: the cgroup, or the
  * controller, is not there; -EROFS, -EACCES: it cannot be written from here; -EINVAL, -ERANGE,

@@ -12,7 +12,8 @@ bool engine_wants(const struct engine *g, const char *container_id, struct updat
 {
 	const struct holding *h = ledger_find(g->ledger, container_id);
 
-	if (!h || h->state != HOLDING_LIVE || h->decision.left)
+	if (!h || h->state != HOLDING_LIVE || h->decision.left ||
+		ledger_is_moving(g->ledger, container_id))
 		return false;
 	*want = engine_placement_of(g, h);
 	return true;
@@ -229,8 +230,8 @@ static void follow_pods(struct engine *g, int64_t now_ms, const char *cause,
 }
 
 /* The containers that run on shares which have other CPUs now. */
-static void follow_shares(struct engine *g, int64_t now_ms, const char *cause,
-	const struct decision *before)
+static void follow_shares(
+	struct engine *g, int64_t now_ms, const char *cause, const struct decision *before)
 {
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
@@ -263,6 +264,31 @@ static void follow_reserved(struct engine *g, const struct cpuset *before)
 	}
 }
 
+/* Whether all NUMA nodes have as much memory as before. */
+static bool has_same_memory(const struct topo *a, const struct topo *b)
+{
+	for (unsigned n = 0; n < a->ids.nr; n++)
+		for (unsigned k = 0; k < a->nr_kinds; k++)
+			if (a->node[n].memory[k] != b->node[n].memory[k])
+				return false;
+	return true;
+}
+
+/* A move goes on where all that it needs is still there; else the container has what it had before,
+ * and loses of that what is gone. */
+static void leave_move(struct engine *g, int64_t now_ms, const struct topo *t)
+{
+	const struct moving *m = ledger_view(g->ledger)->moving;
+	const struct cpuset there = cpuset_minus(t->cpus, &g->s->reserved_cpus);
+
+	if (!m || (cpuset_within(&m->from.cpus, &there) && cpuset_within(&m->to.cpus, &there) &&
+			  has_same_memory(g->t, t)))
+		return;
+	auto_free char *id = xstrdup(m->container_id);
+	ledger_end_move(g->ledger, true, now_ms);
+	engine_must_update(g, id);
+}
+
 /* Entries stay where they are in the ledger's order: only what they hold changes. */
 static void adapt(struct engine *g, int64_t now_ms, const char *cause, const struct topo *t)
 {
@@ -272,6 +298,7 @@ static void adapt(struct engine *g, int64_t now_ms, const char *cause, const str
 	const struct cpuset pool = ledger_view(g->ledger)->pool;
 	const struct cpuset reserved = cpuset_and(g->s->reserved_cpus, &g->t->cpus);
 
+	leave_move(g, now_ms, t);
 	for (size_t i = 0; i < nr; i++)
 		before[i] = ledger_at(g->ledger, i)->decision;
 	ledger_set_topo(g->ledger, t);

@@ -13,7 +13,7 @@ struct cpuset engine_confined_to(const struct engine *g, const struct request *r
 bool engine_suits(const struct engine *g, const struct update *want, const struct cpuset *cpus,
 	struct nodeset mems)
 {
-	if (want->untouched)
+	if (want->untouched || want->moving)
 		return true;
 	bool has_any = want->any_wider && nodeset_empty(mems) &&
 		       nodeset_equal(want->mems, g->t->nodes_with_memory);

@@ -17,6 +17,9 @@ const char *const record_op_words[NR_RECORD_OPS] = {
 	[RECORD_LEASE] = "lease",
 	[RECORD_POD_GONE] = "pod-gone",
 	[RECORD_QUOTA] = "quota",
+	[RECORD_MOVE] = "move",
+	[RECORD_MOVED] = "moved",
+	[RECORD_MOVE_BACK] = "move-back",
 	[RECORD_QUIET] = "quiet",
 };
 
@@ -145,6 +148,31 @@ static int apply_quiet(struct engine *g, const struct record *r, struct err *e)
 	return 0;
 }
 
+static int apply_move(struct engine *g, const struct record *r, struct err *e)
+{
+	int rc = ledger_set_pool(g->ledger, &r->pool, e);
+
+	if (!rc)
+		ledger_begin_move(g->ledger, r->container_id, r->decision);
+	return rc;
+}
+
+static int end_move(struct engine *g, const struct record *r, bool back, struct err *e)
+{
+	ledger_end_move(g->ledger, back, r->time_ms);
+	return ledger_set_pool(g->ledger, &r->pool, e);
+}
+
+static int apply_moved(struct engine *g, const struct record *r, struct err *e)
+{
+	return end_move(g, r, false, e);
+}
+
+static int apply_move_back(struct engine *g, const struct record *r, struct err *e)
+{
+	return end_move(g, r, true, e);
+}
+
 static int (*const apply_op[NR_RECORD_OPS])(
 	struct engine *g, const struct record *r, struct err *e) = {
 	[RECORD_GRANT] = apply_grant,
@@ -158,6 +186,9 @@ static int (*const apply_op[NR_RECORD_OPS])(
 	[RECORD_LEASE] = apply_lease,
 	[RECORD_POD_GONE] = apply_pod_gone,
 	[RECORD_QUOTA] = apply_quota,
+	[RECORD_MOVE] = apply_move,
+	[RECORD_MOVED] = apply_moved,
+	[RECORD_MOVE_BACK] = apply_move_back,
 	[RECORD_QUIET] = apply_quiet,
 };
 
@@ -176,12 +207,25 @@ static int pool_is_apart(const struct record *r, struct err *e)
 		       : 0;
 }
 
+/* Whether a record from elsewhere can be applied. */
+static int record_fits(const struct engine *g, const struct record *r, struct err *e)
+{
+	if (r->op == RECORD_GRANT)
+		return ledger_fits(g->ledger, r->request, r->decision, e);
+	if (r->op == RECORD_MOVE)
+		return ledger_may_move(g->ledger, r->container_id, r->decision, e);
+	if ((r->op == RECORD_MOVED || r->op == RECORD_MOVE_BACK) &&
+		!ledger_is_moving(g->ledger, r->container_id))
+		return err_set(e, EINVAL, "it is not being moved");
+	return 0;
+}
+
 int engine_replay(struct engine *g, const struct record *r, struct err *e)
 {
 	int rc = pool_is_apart(r, e);
 
-	if (!rc && r->op == RECORD_GRANT)
-		rc = ledger_fits(g->ledger, r->request, r->decision, e);
+	if (!rc)
+		rc = record_fits(g, r, e);
 	if (!rc && apply_op[r->op])
 		rc = apply_op[r->op](g, r, e);
 	if (rc)
@@ -231,7 +275,9 @@ void engine_record_kept(
 static int dump_entry(struct engine *g, const struct holding *h, struct record *r,
 	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
 {
-	const struct record_part part = {h->request, ledger_decision_of(g->ledger, h)};
+	const bool moves = ledger_is_moving(g->ledger, h->request.container_id);
+	const struct record_part part = {h->request,
+		moves ? ledger_view(g->ledger)->moving->from : ledger_decision_of(g->ledger, h)};
 	const struct record ops[] = {
 		{.op = RECORD_HOLD,
 			.container_id = h->request.pod.sandbox_id,
@@ -259,6 +305,21 @@ static int dump_entry(struct engine *g, const struct holding *h, struct record *
 		rc = record(ctx, &one, e);
 	}
 	return rc;
+}
+
+static int dump_moving(struct engine *g, const struct record *common,
+	int (*record)(void *ctx, const struct record *r, struct err *e), void *ctx, struct err *e)
+{
+	const struct moving *m = ledger_view(g->ledger)->moving;
+	struct record r = *common;
+
+	if (!m)
+		return 0;
+	r.seq = ++g->seq;
+	r.op = RECORD_MOVE;
+	r.container_id = m->container_id;
+	r.decision = &m->to;
+	return record(ctx, &r, e);
 }
 
 /* Those that run on them claim theirs once more with their grants. */
@@ -311,7 +372,7 @@ int engine_dump(struct engine *g, int64_t now_ms,
 			if (decision_is_booked(&ledger_at(g->ledger, i)->decision) == !parts)
 				rc = dump_entry(
 					g, ledger_at(g->ledger, i), &common, record, ctx, e);
-	return rc;
+	return rc ? rc : dump_moving(g, &common, record, ctx, e);
 }
 
 static int replay_into(void *ctx, const struct record *r, struct err *e)

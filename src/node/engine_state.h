@@ -91,6 +91,10 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
  * none: two nameless containers may well run at once. Of which kind it is, only its pod's spec
  * said: that goes into *req. */
 bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struct decision *d);
+/* engine_move.c: its move, if there is one, has ended where it was to go, as far as it goes on at
+ * all. */
+void engine_end_move_of(
+	struct engine *g, int64_t now_ms, const char *cause, const char *container_id);
 /* It was seen to exist. */
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);
 /* engine_sync.c: what the container runs with becomes what it holds, as its placement says; or,

@@ -32,6 +32,7 @@ struct update engine_placement_of(const struct engine *g, const struct holding *
 		.mems = h->decision.mems,
 		.without_quota = g->s->quota_use == QUOTA_LIFT && holding_has_own_cpus(h) &&
 				 !shares_are_for_many(g->ledger, h->request.shares)};
+	u.moving = ledger_is_moving(g->ledger, h->request.container_id);
 	const bool spread = !nodeset_empty(h->decision.spread);
 	bool exact;
 
@@ -54,10 +55,13 @@ struct update engine_give(struct engine *g, const struct holding *h)
 	return engine_placement_of(g, h);
 }
 
-/* A container that has not come yet cannot be updated, and one that is left as it runs is not. */
-static bool can_be_updated(const struct holding *h)
+/* A container that has not come yet cannot be updated; one that is left as it runs is not, nor is
+ * one that is being moved. */
+static bool can_be_updated(const struct engine *g, const struct holding *h)
 {
-	return h->state != HOLDING_WAITING && !h->decision.left;
+	const bool moves = ledger_is_moving(g->ledger, h->request.container_id);
+
+	return h->state != HOLDING_WAITING && !h->decision.left && !moves;
 }
 
 /* Whether the pool has moved, and there are containers in it that no cgroup bounds. */
@@ -87,7 +91,7 @@ void engine_collect_updates(struct engine *g, const struct cpuset *pool_before,
 
 		bool concerned = h->misplaced || (moved && moves_with_pool(g, h));
 
-		if (!concerned || !can_be_updated(h) ||
+		if (!concerned || !can_be_updated(g, h) ||
 			text_equal(h->request.container_id, not_container_id))
 			continue;
 		const struct update want = engine_placement_of(g, h);
@@ -107,7 +111,7 @@ void engine_update_later(struct engine *g, const struct cpuset *pool_before)
 	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 
-		if (moves_with_pool(g, h) && can_be_updated(h))
+		if (moves_with_pool(g, h) && can_be_updated(g, h))
 			ledger_set_misplaced(g->ledger, h->request.container_id, true);
 	}
 }
@@ -121,6 +125,7 @@ void engine_drop(
 		return;
 	/* the id outlives the entry, whoever passed it */
 	auto_free char *id = xstrdup(container_id);
+	engine_end_move_of(g, now_ms, cause, id);
 	struct record r = engine_record_of(g, now_ms, RECORD_RELEASE, cause, id);
 	if (grow) {
 		struct cpuset released = ledger_released_by(g->ledger, h);
@@ -202,6 +207,9 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
 	const struct holding *h =
 		named ? ledger_find_named(g->ledger, req->pod.uid, req->ask.name, req->container_id)
 		      : NULL;
+
+	if (h)
+		engine_end_move_of(g, now_ms, "replaced", h->request.container_id);
 	/* CPUs of what waits may have gone since, and others may be free by now */
 	bool same = h && holding_suits(h, req) && !req->shares && !h->request.shares &&
 		    text_equal(h->request.allocated, req->allocated) &&

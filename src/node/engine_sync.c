@@ -382,7 +382,7 @@ static void put_right(struct engine *g, const struct request *req, const struct 
 	bool old = engine_knows_better(g, req, placed);
 	bool waits = old && req->in_force == IN_FORCE_UNREAD;
 	struct update want = engine_placement_of(g, h);
-	bool ours = !h->decision.left && !want.untouched;
+	bool ours = !h->decision.left && !want.untouched && !want.moving;
 	if (ours && !waits && (old || !engine_runs_as(g, req, &want)))
 		*vec_push(ups) = want;
 	bool later = req->in_creation || (waits && h->misplaced);

@@ -75,6 +75,12 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 		h->request.ask.cpu_limit_milli != known.ask.cpu_limit_milli;
 	if (h->decision.left && !changes && !*req->cpus)
 		return false;
+	if (changes && ledger_is_moving(g->ledger, req->container_id)) {
+		(void)decision_refuse(d, REFUSED_WHILE_MOVED, "UnexpectedAdmissionError",
+			"Resize failed as the container is being moved to other NUMA nodes; it can be "
+			"tried again in some seconds");
+		return true;
+	}
 	if (changes || h->decision.left) {
 		bool whole = budget_of(g->s->merge_visit_budget).given == b->given;
 		uint64_t steps = b->given ? b->given : 1;

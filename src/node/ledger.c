@@ -170,6 +170,8 @@ static void ledger_take_out(struct ledger *l, struct holding *h)
 	l->now.nr_without_shares -= holding_lacks_shares(h);
 	if (l->now.bounds)
 		bounds_leave(l->now.bounds, h->request.container_id);
+	if (ledger_is_moving(l, h->request.container_id))
+		moving_free(steal(l->now.moving));
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++) {
 		size_t i = ledger_position(l, o, ledger_key_of(o, h));
 
@@ -271,6 +273,7 @@ void ledger_free(struct ledger *l)
 		holding_free(l->by[BY_ID].at[i].h);
 	for (enum ledger_order o = 0; o < NR_LEDGER_ORDERS; o++)
 		vec_fini(&l->by[o]);
+	moving_free(l->now.moving);
 	leases_free(l->now.leases);
 	bounds_free(l->now.bounds);
 	for (enum kept_kind kind = 0; kind < NR_KEPT; kind++)

@@ -345,6 +345,22 @@ static int entries_are_their_own(const struct ledger *l, struct err *e)
 	return 0;
 }
 
+static int moving_is_sound(const struct ledger *l, struct err *e)
+{
+	const struct moving *m = l->now.moving;
+	const struct holding *h = m ? ledger_find(l, m->container_id) : NULL;
+
+	if (!m)
+		return 0;
+	const struct cpuset both = cpuset_or(m->from.cpus, &m->to.cpus);
+	return h && h->state != HOLDING_WAITING && cpuset_equal(&h->decision.cpus, &both)
+		       ? 0
+		       : err_set(e, EINVAL,
+				 "container %s is being moved, and has not what it comes from and "
+				 "goes to",
+				 m->container_id);
+}
+
 static int counts_are_right(const struct ledger *l, struct err *e)
 {
 	size_t nr_shared = 0, nr_unbounded = 0, nr_shares = 0, nr_without = 0;
@@ -409,6 +425,8 @@ int ledger_check(const struct ledger *l, struct err *e)
 		rc = entries_are_their_own(l, e);
 	if (!rc)
 		rc = counts_are_right(l, e);
+	if (!rc)
+		rc = moving_is_sound(l, e);
 	if (!rc)
 		rc = left_is_sound(l, e);
 	if (!rc)

@@ -17,7 +17,8 @@ static void count_held(struct ledger *l)
 {
 	l->now.held = (struct cpuset){0};
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++)
-		if (l->by[BY_ID].at[i].h->decision.exclusive && holding_is_booked(l->by[BY_ID].at[i].h))
+		if (l->by[BY_ID].at[i].h->decision.exclusive &&
+			holding_is_booked(l->by[BY_ID].at[i].h))
 			l->now.held = cpuset_or(l->now.held, &l->by[BY_ID].at[i].h->decision.cpus);
 }
 
@@ -144,6 +145,10 @@ void ledger_move(struct ledger *l, const char *container_id, const struct decisi
 
 	assert(h && d->admit && decision_is_booked(d) == decision_is_booked(&h->decision) &&
 		!(d->exclusive && cpuset_intersects(&l->now.pool, &d->cpus)));
+	if (holding_is_booked(h)) {
+		memory_release(&l->now.memory, h->decision.blocks, h->decision.nr_blocks);
+		memory_hold(&l->now.memory, d->blocks, d->nr_blocks);
+	}
 	h->decision = *d;
 	h->decision.reasons = NULL;
 	if (!d->exclusive)

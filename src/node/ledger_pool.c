@@ -22,8 +22,8 @@ static unsigned setting_of(const struct ledger *l)
  * it would lie idle. */
 static unsigned step_of(const struct ledger *l, unsigned node)
 {
-	return number_min(setting_of(l),
-		cpuset_count(&l->now.topo->node[node].cpus) / STEPS_PER_NODE);
+	return number_min(
+		setting_of(l), cpuset_count(&l->now.topo->node[node].cpus) / STEPS_PER_NODE);
 }
 
 /* CPUs of the node that the pool gives up ahead of need: those that an exclusive container would

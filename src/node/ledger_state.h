@@ -49,6 +49,8 @@ void ledger_bound_all(struct ledger *l);
 /* The same for one entry, which is changed between the two. NULL: there is none. */
 struct holding *ledger_take_up(struct ledger *l, const char *container_id);
 void ledger_put_down(struct ledger *l, const struct holding *h);
+/* ledger_moving.c */
+void moving_free(struct moving *m);
 /* ledger_pool.c */
 /* The pool with *more CPUs, as far as it may have them: none that is held. */
 struct cpuset ledger_pool_of(const struct ledger *l, const struct cpuset *more);

@@ -1,10 +1,8 @@
 /* What each NUMA node has, and has left, and which pods that accounts for. */
 #include <numafit/report.h>
 
-#include <numafit/cpus.h>
 #include <numafit/leases.h>
 #include <numafit/number.h>
-#include <numafit/shares.h>
 #include <numafit/text.h>
 
 #include <assert.h>
@@ -28,7 +26,7 @@ struct taking {
 	const struct report_facts *f;
 	enum decider decider;
 	struct arena *arena;
-	struct shares_held claimed;
+	struct room room;
 };
 
 /* Policies */
@@ -55,58 +53,17 @@ static void report_policy(const struct taking *q, struct report *out)
 		out->policy = *q->f->kubelet;
 }
 
-/* CPUs */
-
-/* All CPUs but these, that a newcomer could be given: of a core that is kept in part nobody gets
- * the rest when all get whole cores. */
-static struct cpuset cpus_all_but(const struct taking *q, const struct cpuset *kept)
-{
-	struct cpuset whole =
-		q->s->cpu_options.full_pcpus_only ? cpus_whole_cores(q->t, kept) : *kept;
-
-	return cpuset_minus(q->t->cpus, &whole);
-}
+/* CPUs and memory */
 
 static void report_cpus(const struct taking *q, struct report_resource *cpu)
 {
-	const bool booked = q->s->cpu_manager_policy == MANAGER_STATIC;
-	const struct cpuset promised = ledger_promised_cpus(q->l, NULL);
-	struct cpuset kept = cpuset_or(q->claimed.cpus, &q->s->reserved_cpus);
-	unsigned spare = CPUSET_BITS; /* whoever shares CPUs, as in the kubelet's pool, gets all */
-
-	if (booked) {
-		kept = cpuset_minus(ledger_free_cpus(q->l), &promised);
-		kept = cpuset_minus(q->t->cpus, &kept);
-	}
-	if (booked && q->decider == DECIDER_NUMAFIT)
-		spare = ledger_spare_cpus(q->l, &promised);
-	const struct cpuset all = cpus_all_but(q, &q->s->reserved_cpus),
-			    left = cpus_all_but(q, &kept);
-
 	cpu->name = "cpu";
-	nodeset_each (n, q->t->nodes) {
-		const struct cpuset *cpus = &q->t->node[n].cpus;
-
+	nodeset_each (n, q->t->nodes)
 		cpu->on[n] = (struct report_amounts){
-			.capacity = cpuset_count(cpus),
-			.allocatable = cpuset_count_and(cpus, &all),
-			.available = number_min(cpuset_count_and(cpus, &left), spare),
+			.capacity = cpuset_count(&q->t->node[n].cpus),
+			.allocatable = q->room.cpus_all[n],
+			.available = number_min(q->room.cpus[n], q->room.spare),
 		};
-	}
-}
-
-/* Memory */
-
-/* What a newcomer could be given of that NUMA node alone. */
-static uint64_t memory_left(const struct taking *q, unsigned node, unsigned kind)
-{
-	const struct memory_node *m = &ledger_view(q->l)->memory.node[node];
-
-	if (q->s->memory_manager_policy == MANAGER_STATIC) /* in a group it is given out together */
-		return m->assignments && !nodeset_equal(m->group, nodeset_of(node)) ? 0
-										    : m->free[kind];
-	const uint64_t claimed = q->claimed.bytes[node][kind];
-	return m->allocatable[kind] - number_min(claimed, m->allocatable[kind]);
 }
 
 static int report_memory(const struct taking *q, unsigned kind, struct report_resource *r)
@@ -121,7 +78,7 @@ static int report_memory(const struct taking *q, unsigned kind, struct report_re
 		r->on[n] = (struct report_amounts){
 			.capacity = q->t->node[n].memory[kind],
 			.allocatable = ledger_view(q->l)->memory.node[n].allocatable[kind],
-			.available = memory_left(q, n, kind),
+			.available = q->room.memory[n][kind],
 		};
 	}
 	return 0;
@@ -377,12 +334,13 @@ int report_take(struct report *out, const struct ledger *l, const struct setting
 		.arena = a,
 	};
 
-	shares_add_up(l, &q.claimed);
+	room_take(&q.room, l, s);
 	*out = (struct report){
 		.node_name = f->node_name,
 		.node_uid = f->node_uid,
 		.topo = q.t,
 		.generation = f->generation,
+		.fragmentation = room_fragmentation(&q.room, q.t->ids.nr),
 		.fingerprint_of = s->nrt_fingerprint,
 	};
 	report_policy(&q, out);

@@ -11,13 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { TIMEOUT_S = 5, READ_BYTES = 64 << 10, ANSWER_MAX = STATUS_JSON_MAX, WORD_MAX = 64 };
+enum { TIMEOUT_S = 5, READ_BYTES = 64 << 10, ANSWER_MAX = STATUS_JSON_MAX };
 
-static int socket_error(const char *what, const char *path, struct err *e)
+static int socket_error(const char *what, const char *path, unsigned seconds, struct err *e)
 {
 	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINPROGRESS)
 		return err_set(
-			e, ETIMEDOUT, "numafitd at %s is silent for %d seconds", path, TIMEOUT_S);
+			e, ETIMEDOUT, "numafitd at %s is silent for %u seconds", path, seconds);
 	return err_set(e, errno, "%s %s: %s", what, path, strerror(errno));
 }
 
@@ -31,11 +31,11 @@ static int connect_to_daemon(const char *path, struct err *e)
 			sizeof to.sun_path - 1);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return socket_error("socket for", path, e);
+		return socket_error("socket for", path, TIMEOUT_S, e);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) ||
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) ||
 		connect(fd, (struct sockaddr *)&to, sizeof to)) {
-		int rc = socket_error("cannot connect to", path, e);
+		int rc = socket_error("cannot connect to", path, TIMEOUT_S, e);
 
 		(void)close(fd);
 		return rc;
@@ -43,19 +43,33 @@ static int connect_to_daemon(const char *path, struct err *e)
 	return fd;
 }
 
+/* A word goes out whole or not at all; a plan's question may be longer. */
+static int send_line(const struct question *q, const char *word, struct err *e)
+{
+	const char *parts[] = {word, "\n"};
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		for (size_t at = 0, len = strlen(parts[i]); at < len;) {
+			ssize_t sent = send(
+				q->fd, parts[i] + at, len - at, MSG_NOSIGNAL | (i ? 0 : MSG_MORE));
+
+			if (sent < 0)
+				return socket_error("cannot write to", q->path, q->patience_s, e);
+			at += (size_t)sent;
+		}
+	return 0;
+}
+
 int question_ask(struct question *q, const char *socket_path, const char *word, struct err *e)
 {
-	char line[WORD_MAX];
-	int len = snprintf(line, sizeof line, "%s\n", word);
-
-	*q = (struct question){.path = socket_path, .fd = connect_to_daemon(socket_path, e)};
+	*q = (struct question){.path = socket_path,
+		.fd = connect_to_daemon(socket_path, e),
+		.patience_s = TIMEOUT_S};
 	if (q->fd < 0)
 		return q->fd;
-	/* so short a line goes out whole or not at all */
-	if (send(q->fd, line, (size_t)len, MSG_NOSIGNAL) == len)
-		return 0;
-	int rc = socket_error("cannot write to", socket_path, e);
-	question_close(q);
+	int rc = send_line(q, word, e);
+	if (rc)
+		question_close(q);
 	return rc;
 }
 
@@ -67,7 +81,7 @@ int question_take(struct question *q, struct err *e)
 	q->answer = xrealloc(q->answer, q->len + READ_BYTES + 1, 1);
 	ssize_t got = read(q->fd, q->answer + q->len, READ_BYTES);
 	if (got < 0 && errno != EINTR)
-		return socket_error("cannot read from", q->path, e);
+		return socket_error("cannot read from", q->path, q->patience_s, e);
 	q->len += got > 0 ? (size_t)got : 0;
 	q->answer[q->len] = '\0';
 	if (got)
@@ -84,13 +98,17 @@ void question_close(struct question *q)
 	*q = (struct question){.fd = -1};
 }
 
-int ask_daemon(const char *socket_path, const char *word, char **answer, size_t *len, struct err *e)
+int ask_daemon_patiently(const char *socket_path, const char *word, unsigned seconds, char **answer,
+	size_t *len, struct err *e)
 {
+	const struct timeval timeout = {.tv_sec = seconds};
 	struct question q;
 	int rc = question_ask(&q, socket_path, word, e);
 
 	if (rc)
 		return rc;
+	q.patience_s = seconds;
+	(void)setsockopt(q.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
 	while ((rc = question_take(&q, e)) > 0)
 		;
 	if (!rc) {
@@ -99,4 +117,9 @@ int ask_daemon(const char *socket_path, const char *word, char **answer, size_t 
 	}
 	question_close(&q);
 	return rc;
+}
+
+int ask_daemon(const char *socket_path, const char *word, char **answer, size_t *len, struct err *e)
+{
+	return ask_daemon_patiently(socket_path, word, TIMEOUT_S, answer, len, e);
 }

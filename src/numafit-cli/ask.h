@@ -11,12 +11,17 @@
 int ask_daemon(
 	const char *socket_path, const char *word, char **answer, size_t *len, struct err *e);
 
+/* The same for an answer that may take so many seconds. */
+int ask_daemon_patiently(const char *socket_path, const char *word, unsigned seconds, char **answer,
+	size_t *len, struct err *e);
+
 /* The same in steps, for a caller that waits for several things. */
 struct question {
 	const char *path; /* borrowed */
 	int fd;           /* readable when there is something to take; -1: nothing is asked */
 	char *answer;
 	size_t len;
+	unsigned patience_s; /* for each read, in seconds */
 };
 /* Connect and ask. 0, or as above; the question is closed then. */
 int question_ask(struct question *q, const char *socket_path, const char *word, struct err *e);

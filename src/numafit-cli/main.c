@@ -7,6 +7,7 @@ static const struct command *const verbs[] = {
 	&verb_explain,
 	&verb_refusals,
 	&verb_whatif,
+	&verb_defrag,
 	&verb_topology,
 	&verb_config,
 	&verb_decide,

@@ -4,6 +4,7 @@
 #include <io/journal.h>
 #include <numafit-cli/again.h>
 #include <numafit-cli/journal_fold.h>
+#include <numafit/defrag.h>
 #include <numafit/mem.h>
 #include <numafit-cli/run_directory.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 struct replay {
 	unsigned decided, differing;
 	const struct record *at;
+	struct defrag_plan plan;
 	void *work; /* ADMIT_ARENA_BYTES */
 };
 
@@ -23,6 +25,29 @@ static void print_record_difference(
 		*path ? path : "record", wanted, got);
 }
 
+/* What the first move of a plan should have been, by what it was made by. */
+static int plan_again(const struct journal_fold *f, const struct record *r,
+	struct defrag_plan *plan, struct answer *out, struct err *e)
+{
+	const struct defrag_question q = {.engine = f->engine,
+		.topo = &f->topo,
+		.settings = &f->settings,
+		.pod = r->basis->pod,
+		.moves = r->basis->moves,
+		.trials = r->basis->trials,
+		.figures = r->basis->figures,
+		.nr_figures = r->basis->nr_figures};
+	static const struct decision none;
+	int rc = defrag_plan(&q, plan, e);
+
+	if (rc)
+		return rc;
+	out->record = *r;
+	out->record.decision = plan->nr ? &plan->move[0].to : &none;
+	out->record.container_id = plan->nr ? plan->move[0].from->request.container_id : "";
+	return 0;
+}
+
 static int replay_record(void *ctx, const struct journal_fold *f, const struct record *r,
 	const char *line, struct err *e)
 {
@@ -32,11 +57,15 @@ static int replay_record(void *ctx, const struct journal_fold *f, const struct r
 	struct arena a;
 
 	arena_init_fixed(&a, x->work, ADMIT_ARENA_BYTES);
-	if (!decide_again(engine_ledger(f->engine), &f->settings, r, &a, &answer))
+	const bool moves = r->op == RECORD_MOVE && r->basis;
+	int rc = moves ? plan_again(f, r, &x->plan, &answer, e) : 0;
+	if (rc)
+		return rc;
+	if (!moves && !decide_again(engine_ledger(f->engine), &f->settings, r, &a, &answer))
 		return 0;
 	x->decided++;
 	x->at = r;
-	int rc = journal_json_record(&answer.record, &f->topo.ids, again, sizeof again, e);
+	rc = journal_json_record(&answer.record, &f->topo.ids, again, sizeof again, e);
 	if (rc < 0)
 		return rc;
 	x->differing += json_diff_texts(line, again, print_record_difference, x) > 0;

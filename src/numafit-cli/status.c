@@ -209,8 +209,7 @@ static void print_connections(FILE *to, const struct status *st)
 	if (config && config->restart)
 		(void)fprintf(to, "config: waits for a restart of numafitd: %s\n", config->restart);
 	if (config && config->waits_ms)
-		(void)fprintf(to,
-			"config: what %s says is put in force in %llu s (rolloutDelay)\n",
+		(void)fprintf(to, "config: what %s says is put in force in %llu s (rolloutDelay)\n",
 			config->file,
 			(unsigned long long)(config->waits_ms + MS_PER_S - 1) / MS_PER_S);
 	(void)fprintf(to, "runtime %s: %s\n", *st->info.runtime ? st->info.runtime : "unknown",
@@ -269,6 +268,50 @@ static void print_cpus(FILE *to, const struct status *st)
 	print_unused_cpus(to, st);
 }
 
+static void print_fragmentation(FILE *to, const struct status_fragmentation *f)
+{
+	char ratio[FRAGMENTATION_TEXT_MAX], memory[TEXT_SIZE_MAX];
+
+	if (!f)
+		return;
+	(void)fprintf(to,
+		"fragmentation %s: %llu CPUs are free, a container on one NUMA node can have %llu "
+		"of them",
+		node_fragmentation_text(ratio, f->ratio_milli), (unsigned long long)f->free_cpus,
+		(unsigned long long)f->largest_cpus);
+	if (f->largest_cpus < f->possible_cpus)
+		(void)fprintf(
+			to, " (%llu if they lay together)", (unsigned long long)f->possible_cpus);
+	(void)fprintf(to, "; at most %s of memory are free on one NUMA node",
+		text_size_rounded(memory, f->largest_memory));
+	if (f->not_preferred)
+		(void)fprintf(to, "; %u of the containers with own CPUs %s on too many NUMA nodes",
+			f->not_preferred, f->not_preferred == 1 ? "is" : "are");
+	(void)putc('\n', to);
+}
+
+/* The moves that were made last, or are under way. */
+static void print_moves(FILE *to, const struct moves *m)
+{
+	unsigned done = 0;
+
+	if (!m)
+		return;
+	for (unsigned i = 0; i < m->nr; i++)
+		done += m->at[i].state == MOVE_DONE;
+	(void)fprintf(to, "moves of running containers: %u of %u made", done, m->nr);
+	for (unsigned i = 0; i < m->nr; i++) {
+		const struct move_line *one = &m->at[i];
+
+		if (one->state == MOVE_UNDER_WAY || one->why)
+			(void)fprintf(to, "; %s/%s/%s is %s to NUMA node %s%s%s", one->ns, one->pod,
+				one->container,
+				one->state == MOVE_UNDER_WAY ? "on its way" : "not moved",
+				one->to_nodes, one->why ? ": " : "", one->why ? one->why : "");
+	}
+	(void)putc('\n', to);
+}
+
 static void print_status_head(FILE *to, const struct status *st)
 {
 	print_identity(to, st);
@@ -279,6 +322,8 @@ static void print_status_head(FILE *to, const struct status *st)
 		print_enforcement(to, st->info.enforcement);
 	print_quota(to, st->info.quota);
 	print_quiet(to, st->info.quiet);
+	print_fragmentation(to, st->fragmentation);
+	print_moves(to, st->info.moves);
 	(void)putc('\n', to);
 }
 

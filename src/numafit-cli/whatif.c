@@ -19,7 +19,6 @@
 #include <numafit-cli/whatif_print.h>
 #include <numafit-cli/whatif_moves.h>
 #include <numafit-cli/wording.h>
-#include <numafit/defrag.h>
 #include <numafit/text.h>
 #include <numafit/number.h>
 #include <stdio.h>
@@ -288,8 +287,7 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 }
 
 static int print_record(const struct journal_fold *f, const struct settings *s,
-	const struct imagined *x, const struct defrag_plan *plan, const struct answer *a,
-	struct err *e)
+	const struct imagined *x, const struct moves *m, const struct answer *a, struct err *e)
 {
 	const struct admit_question asked = {engine_ledger(f->engine), s, .pod = &x->pod};
 	auto_free char *members = NULL, *moves = NULL;
@@ -299,7 +297,7 @@ static int print_record(const struct journal_fold *f, const struct settings *s,
 		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
 		members = refusal_members(&asked, &a->decision, &why);
 	}
-	moves = plan ? whatif_moves_members(f, plan) : NULL;
+	moves = m ? moves_json_format(m) : NULL;
 	auto_free char *both = members && moves ? refusal_line_join(members, moves) : NULL;
 	return whatif_print_record(f, a, both ? both : members ? members : moves, e);
 }
@@ -392,7 +390,7 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	auto_free struct settings *s = xcalloc(1, sizeof *s);
 	auto_free struct imagined *x = xcalloc(1, sizeof *x);
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
-	struct defrag_plan plan;
+	auto_free struct whatif_moves *plan = xcalloc(1, sizeof *plan);
 	struct answer answer;
 	struct arena a;
 	struct err e;
@@ -420,13 +418,13 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
 	answer.record.time_ms = f->last_ms;
-	int rc = q->moves ? whatif_plan_moves(f, s, &x->pod, (unsigned)q->moves, &plan, &e) : 0;
+	int rc = q->moves ? whatif_plan_moves(f, s, &x->pod, (unsigned)q->moves, plan, &e) : 0;
 	if (!rc)
 		rc = q->output == OUTPUT_JSON
-			     ? print_record(f, s, x, q->moves ? &plan : NULL, &answer, &e)
+			     ? print_record(f, s, x, q->moves ? &plan->moves : NULL, &answer, &e)
 			     : print_words(f, q, s, x, &answer, &e);
 	if (!rc && q->moves && q->output != OUTPUT_JSON)
-		whatif_print_moves(f, (unsigned)q->moves, &plan);
+		whatif_print_moves(&plan->moves, (unsigned)q->moves);
 	code = answer.decision.admit ? EXIT_DONE : EXIT_NO;
 	if (rc)
 		code = call_fail(c, EXIT_CANNOT, &e);

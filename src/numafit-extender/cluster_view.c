@@ -30,7 +30,7 @@ struct view_node {
 	uint64_t revision, round;
 	uint64_t looked; /* at which of the candidate; 0: at none */
 	uint64_t all;    /* allocatable CPUs */
-	struct fragmentation is;
+	struct cluster_fragmentation is;
 };
 
 struct view_gone {
@@ -41,7 +41,7 @@ struct view_gone {
 struct view_sample {
 	int64_t time_ms;
 	uint64_t nodes, all;
-	struct fragmentation is;
+	struct cluster_fragmentation is;
 };
 
 struct view_refusal {
@@ -249,8 +249,8 @@ static void write_row(
 		left += free[z];
 		n->all += all[z];
 	}
-	n->is = (struct fragmentation){0};
-	fragmentation_add(&n->is, free, nr, left);
+	n->is = (struct cluster_fragmentation){0};
+	cluster_fragmentation_add(&n->is, free, nr, left);
 	text_add(t, ",%u,", (unsigned)(stale ? ROW_STALE : ROW_KNOWN));
 	put_numbers(t, free, nr);
 	text_put(t, ",", 1);
@@ -279,7 +279,7 @@ static void look_at(struct cluster_view *v, struct view_node *n, const struct sc
 		write_row(&t, n, c->node->topology, c->stale);
 	} else {
 		n->all = 0;
-		n->is = (struct fragmentation){0};
+		n->is = (struct cluster_fragmentation){0};
 		text_add(&t, ",%u,[],0,[],0,0]", (unsigned)ROW_UNREPORTED);
 	}
 	if (text_equal(n->row, row))

@@ -97,8 +97,8 @@ struct cluster_seen cluster_seen_read(const char *query);
  *
  * state is 0: as reported, 1: stale, 2: there is no report. Amounts are of each NUMA node, CPUs
  * whole; allocatable is one number where it is the same of all, else an array, and 0 where nothing
- * is known. lost: struct fragmentation. The ids of the NUMA nodes are missing where they are 0, 1,
- * 2 ... */
+ * is known. lost: struct cluster_fragmentation. The ids of the NUMA nodes are missing where they
+ * are 0, 1, 2 ... */
 char *cluster_view_json(const struct cluster_view *v, const struct cluster_figures *f,
 	const struct cluster_seen *seen, size_t *len);
 

@@ -3,7 +3,7 @@
 #include "decision_log.h"
 #include "services.h"
 
-#include <codec/observed_json.h>
+#include <apiserver/observed_json.h>
 #include <io/log.h>
 #include <numafit/text.h>
 

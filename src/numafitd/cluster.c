@@ -147,8 +147,7 @@ static void emit_advice_event(
 	event->verdict = ADVICE_NONE;
 }
 
-static void emit_wish_event(
-	struct cluster *c, const struct request *req, struct pod_event *event)
+static void emit_wish_event(struct cluster *c, const struct request *req, struct pod_event *event)
 {
 	if (!c->events || !req || !request_lacks_memory_policy(req))
 		return;
@@ -196,6 +195,21 @@ void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 	event.about = dec->message; /* what would help may be another thing each time */
 	event.message = refusal_with_remedies(c, q, dec, refusal, line);
 	emit_refusal(c, &event);
+}
+
+void cluster_note_moves(struct daemon *d, const struct pod *pod, const char *words)
+{
+	char message[EVENT_MESSAGE_MAX];
+	struct text t;
+
+	if (!d->cluster || !d->cluster->events)
+		return;
+	struct pod_event event = event_of(pod, NULL, CONTAINER_APP);
+	text_init(&t, message, sizeof message);
+	text_add(&t, "fits after %s", words);
+	event.reason = "NUMARoomByMoving";
+	event.message = message;
+	events_emit(d->cluster->events, &event);
 }
 
 void cluster_note_change(struct daemon *d)

@@ -22,6 +22,8 @@ void cluster_note_change(struct daemon *d);
  * answered. */
 void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 	const struct decision *dec, const char *refusal);
+/* Moves of running containers, in words, after which the refused pod would be admitted. */
+void cluster_note_moves(struct daemon *d, const struct pod *pod, const char *words);
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);
 /* For `numafit status`; false: there is none. The text is borrowed until the next turn. */
 bool cluster_status(const struct daemon *d, struct status_apiserver *out);

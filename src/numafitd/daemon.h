@@ -15,6 +15,7 @@ struct quiet;
 struct claims;
 struct dra;
 struct self_files;
+struct moves_asker;
 
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
  * what the others may ask of it. */
@@ -44,6 +45,7 @@ struct daemon {
 	struct quiet *quiet;   /* likewise */
 	struct in_force_reads in_force;
 	struct sweep *sweep;            /* likewise */
+	struct moves_asker *moves;      /* likewise */
 	struct cluster *cluster;        /* likewise */
 	struct metrics_server *metrics; /* likewise */
 	struct recent *recent;          /* decisions for the status page, likewise */

@@ -13,6 +13,7 @@
 #include <dra-driver/driver.h>
 #include <io/http_server.h>
 #include <io/log.h>
+#include <mover/moves.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -58,6 +59,18 @@ static uint64_t process_start_ns(const struct daemon *d)
 	       (loop_monotonic_ns() - d->measured.started_ns);
 }
 
+static void count_moves(const struct mover *m, struct metrics_moves *out)
+{
+	const struct mover_counters c = mover_counters(m);
+
+	*out = (struct metrics_moves){
+		.made = {[MOVE_MADE] = c.moved, [MOVE_TAKEN_BACK] = c.undone},
+		.bytes = c.bytes,
+		.ns = c.ns,
+		.under_way = mover_is_busy(m),
+	};
+}
+
 char *metrics_document(const struct daemon *d, size_t *len)
 {
 	const struct ledger *l = engine_ledger(d->engine);
@@ -89,6 +102,8 @@ char *metrics_document(const struct daemon *d, size_t *len)
 	snapshot_take(&snapshot, l, &d->settings);
 	count_promised(l, m.promised);
 	cluster_metrics(d, &m.cluster);
+	if (d->moves)
+		count_moves(moves_mover(d->moves), &m.moves);
 	return metrics_text(&m, len);
 }
 

@@ -230,7 +230,8 @@ static int write_set(const struct pool_bounds *p, const struct bounds_write *w, 
 	int rc = cgroup_write(&p->tree, w->path, "cpuset.cpus", text, e);
 
 	/* before its first delegated unit systemd may not have enabled the controller there */
-	if (rc == -ENOENT && !w->is_container && !w->is_idle && cgroup_is_there(&p->tree, w->path)) {
+	if (rc == -ENOENT && !w->is_container && !w->is_idle &&
+		cgroup_is_there(&p->tree, w->path)) {
 		rc = cgroup_enable(&p->tree, w->path, "cpuset", e);
 		if (!rc)
 			rc = cgroup_write(&p->tree, w->path, "cpuset.cpus", text, e);
@@ -242,8 +243,7 @@ static int write_set(const struct pool_bounds *p, const struct bounds_write *w, 
 enum outcome { WRITTEN, PLAN_ANEW, WRITE_FAILED };
 
 /* What a set loses does not wait for one that cannot be written; *e is of the first that cannot. */
-static enum outcome make_writes(
-	struct daemon *d, const struct bounds_writes *all, struct err *e)
+static enum outcome make_writes(struct daemon *d, const struct bounds_writes *all, struct err *e)
 {
 	struct pool_bounds *p = d->pool;
 	const struct bounds_write *failed = NULL;
@@ -293,9 +293,8 @@ int pool_follow(struct daemon *d, struct err *e)
 	struct pool_bounds *p = d->pool;
 	enum outcome outcome = PLAN_ANEW;
 
-	if (!now->bounds || (!p->any_due && !p->failed &&
-				   bounds_serial(now->bounds) == p->serial &&
-				   cpuset_equal(&p->pool, &now->pool)))
+	if (!now->bounds || (!p->any_due && !p->failed && bounds_serial(now->bounds) == p->serial &&
+				    cpuset_equal(&p->pool, &now->pool)))
 		return 0;
 	const uint64_t writes = p->writes;
 	p->any_due = false;
@@ -429,6 +428,11 @@ void pool_stop(struct daemon *d)
 	loop_timer_close(p->watch_due);
 	free(p);
 	d->pool = NULL;
+}
+
+const struct cgroup_tree *pool_tree(const struct daemon *d)
+{
+	return &d->pool->tree;
 }
 
 /* CPUs that the pool leaves to nobody. */

@@ -2,6 +2,7 @@
 #define NUMAFIT_NUMAFITD_POOL_H
 
 #include <codec/status_json.h>
+#include <host/cgroup.h>
 #include <numafit/err.h>
 
 struct daemon;
@@ -21,12 +22,12 @@ void pool_note_earlier(struct daemon *d, enum pool_enforced earlier);
 void pool_start(struct daemon *d);
 void pool_stop(struct daemon *d);
 
-/* Make all writes that are due. 0; or -errno with text: one was not made, and no set has gained CPUs; it
- * is tried again in a while. Until then a container that has got CPUs for itself must not start on
- * them. */
+/* Make all writes that are due. 0; or -errno with text: one was not made, and no set has gained
+ * CPUs; it is tried again in a while. Until then a container that has got CPUs for itself must not
+ * start on them. */
 int pool_follow(struct daemon *d, struct err *e);
-/* The same for a container that is being created: 0, too, where it shares the pool and the cgroups above
- * it are as they are to be. */
+/* The same for a container that is being created: 0, too, where it shares the pool and the cgroups
+ * above it are as they are to be. */
 int pool_follow_create(struct daemon *d, const char *container_id, struct err *e);
 /* The same for a pod that starts: 0, too, where nothing is held for it. */
 int pool_follow_pod(struct daemon *d, const char *pod_uid, struct err *e);
@@ -41,6 +42,9 @@ bool pool_look_at_next(struct daemon *d);
 
 /* Give every cgroup of the kubelet's tree all CPUs back, pods' and QoS classes'. */
 void pool_give_back(struct daemon *d);
+
+/* The hierarchy that the kubelet's cgroups are in, as far as cgroups enforce the pool. */
+const struct cgroup_tree *pool_tree(const struct daemon *d);
 
 /* For status and metrics. Its texts are valid until the next event. */
 struct status_pool pool_status(const struct daemon *d);

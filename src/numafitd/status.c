@@ -11,11 +11,14 @@
 #include "quota.h"
 #include "services.h"
 
+#include <codec/moves_json.h>
 #include <daemon-files/check_config.h>
 #include <dra-driver/driver.h>
 #include <host/hotplug.h>
 #include <io/fault.h>
+#include <io/journal.h>
 #include <io/log.h>
+#include <mover/moves.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -27,7 +30,7 @@
 #include <sys/queue.h>
 
 enum {
-	QUESTION_MAX = 64,
+	QUESTION_MAX = JOURNAL_LINE_MAX + 64, /* one may have a record of the journal */
 	SOCKET_MODE = 0600,
 	CLIENTS_MAX = 32,   /* who have not asked yet; for another one the oldest goes */
 	QUESTION_MS = 2000, /* for asking */
@@ -40,16 +43,19 @@ struct client {
 	TAILQ_ENTRY(client) in;
 	uint64_t since_ns;
 	struct stream *stream;
-	size_t len;
-	char question[QUESTION_MAX];
+	bool waits; /* it has asked, and the answer comes later */
+	struct {
+		VEC(char);
+	} question;
 };
 
 struct status_server {
 	struct daemon *d;
 	struct listener *listener;
 	struct loop_timer *look, *again;
-	TAILQ_HEAD(clients, client) clients; /* the oldest first */
+	TAILQ_HEAD(clients, client) clients; /* who have not asked yet, the oldest first */
 	unsigned nr_clients;
+	TAILQ_HEAD(waiting, client) waiting; /* who have, and the answer comes later */
 };
 
 static const char *connection_word(enum nri_state s)
@@ -82,12 +88,15 @@ char *status_document(const struct daemon *d)
 	const struct status_pool pool = pool_status(d);
 	const struct status_quota quota = quota_status(d);
 	struct status_quiet quiet;
+	struct moves moves;
 	struct snapshot snapshot;
 
 	info.enforcement = &pool;
 	info.quota = &quota;
 	if (quiet_status(d, &quiet))
 		info.quiet = &quiet;
+	if (d->moves && mover_show(moves_mover(d->moves), &moves))
+		info.moves = &moves;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
 	info.pod_facts = services_pod_facts(d);
@@ -138,9 +147,8 @@ static const struct status_question {
 	{"log", answer_log},
 };
 
-static void status_answer(const struct client *c, const struct status_question *q)
+static void status_answer(const struct client *c, const char *text)
 {
-	auto_free char *text = q->answer(c->s->d);
 	size_t len = strlen(text);
 
 	if (stream_write(c->stream, text, len) == 0 && (!len || text[len - 1] != '\n'))
@@ -158,8 +166,15 @@ static const struct status_question *status_question_of(const char *word, size_t
 
 static void client_free(struct client *c)
 {
-	TAILQ_REMOVE(&c->s->clients, c, in);
-	c->s->nr_clients--;
+	vec_fini(&c->question);
+	if (c->waits) {
+		if (c->s->d->moves)
+			moves_forget(c->s->d->moves, c);
+		TAILQ_REMOVE(&c->s->waiting, c, in);
+	} else {
+		TAILQ_REMOVE(&c->s->clients, c, in);
+		c->s->nr_clients--;
+	}
 	free(c);
 }
 
@@ -182,26 +197,60 @@ static void status_end_late(void *ctx)
 		loop_timer_set(s->look, LOOK_MS);
 }
 
-static void client_data(void *ctx, const void *data, size_t len)
+static void answer_and_end(struct client *c, const char *text)
 {
-	static const char unknown[] = "{\"error\":\"ask: status, metrics or log\"}\n";
-	struct client *c = ctx;
-
-	if (len > sizeof c->question - c->len)
-		len = sizeof c->question - c->len;
-	memcpy(c->question + c->len, data, len);
-	c->len += len;
-	const char *end = memchr(c->question, '\n', c->len);
-	if (!end && c->len < sizeof c->question)
-		return;
-	const struct status_question *q =
-		end ? status_question_of(c->question, (size_t)(end - c->question)) : NULL;
-	if (q)
-		status_answer(c, q);
-	else
-		(void)stream_write(c->stream, unknown, sizeof unknown - 1);
+	status_answer(c, text);
 	stream_finish(c->stream);
 	client_free(c);
+}
+
+static void on_moves_answered(void *asker, const char *document)
+{
+	answer_and_end(asker, document);
+}
+
+/* The answer may come at once, or later. */
+static void ask_for_moves(struct client *c, const char *question)
+{
+	struct moves_asker *moves = c->s->d->moves;
+	struct err e = {.text = "only in mode manage containers are moved"};
+
+	TAILQ_REMOVE(&c->s->clients, c, in);
+	c->s->nr_clients--;
+	TAILQ_INSERT_TAIL(&c->s->waiting, c, in);
+	c->waits = true;
+	if (moves && !moves_ask(moves, question, on_moves_answered, c, &e))
+		return;
+	auto_free char *why = moves_json_error(e.text);
+	answer_and_end(c, why);
+}
+
+/* Up to a newline, or as far as a question goes. */
+static bool take_question(struct client *c, const char *data, size_t len)
+{
+	const char *end = memchr(data, '\n', len);
+	const size_t take = end ? (size_t)(end - data) : len;
+
+	for (size_t i = 0; i < take && c->question.nr < QUESTION_MAX; i++)
+		*vec_push(&c->question) = data[i];
+	return end || c->question.nr == QUESTION_MAX;
+}
+
+static void client_data(void *ctx, const void *data, size_t len)
+{
+	static const char unknown[] = "{\"error\":\"ask: status, metrics, log or defrag\"}";
+	struct client *c = ctx;
+
+	if (c->waits || !take_question(c, data, len))
+		return;
+	const struct status_question *q = status_question_of(c->question.at, c->question.nr);
+	*vec_push(&c->question) = '\0';
+	const char *of_moves = text_behind(c->question.at, "defrag ");
+	auto_free char *answer = q ? q->answer(c->s->d) : NULL;
+	if (of_moves)
+		ask_for_moves(c, of_moves);
+	else
+		answer_and_end(c, answer ? answer : unknown);
 }
 
 static void client_closed(void *ctx, int error)
@@ -257,6 +306,7 @@ int status_start(struct daemon *d, struct err *e)
 
 	s->d = d;
 	TAILQ_INIT(&s->clients);
+	TAILQ_INIT(&s->waiting);
 	s->look = loop_timer_new(d->loop, status_end_late, s);
 	s->again = loop_timer_new(d->loop, listen_again, s);
 	d->status = s;
@@ -278,6 +328,8 @@ void status_stop(struct daemon *d)
 		return;
 	while (!TAILQ_EMPTY(&s->clients))
 		send_away(TAILQ_FIRST(&s->clients));
+	while (!TAILQ_EMPTY(&s->waiting))
+		send_away(TAILQ_FIRST(&s->waiting));
 	if (s->listener)
 		listener_close(s->listener);
 	loop_timer_close(s->look);

@@ -17,6 +17,7 @@
 #include <codec/placement_json.h>
 #include <io/fault.h>
 #include <io/log.h>
+#include <mover/moves.h>
 #include <numafit/diagnosis.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -87,12 +88,19 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 	return rc;
 }
 
+static void note_refused_for_moves(struct daemon *d, const struct admit_question *q)
+{
+	if (d->moves)
+		moves_note_refused(d->moves, q);
+}
+
 static void note_refused_pod(struct daemon *d)
 {
 	struct answered *a = &d->runtime.answered;
 	const struct admit_question q = question_of(d, NULL, &a->pod);
 
 	cluster_note_decision(d, &q, &a->dec, a->refusal);
+	note_refused_for_moves(d, &q);
 	note_recent(d, &(struct request){.pod = a->pod, .ask = pod_ask(&a->pod)}, &a->dec,
 		"run-pod", a->refusal);
 	arena_fini(&a->gathered);
@@ -129,6 +137,8 @@ static void after_answer(void *ctx)
 	log_decision(d, req, &c->dec, "create", c->refusal, c->nr_updates, c->took_ns);
 	const struct admit_question q = question_of(d, req, NULL);
 	cluster_note_decision(d, &q, &c->dec, c->refusal);
+	if (!c->dec.admit)
+		note_refused_for_moves(d, &q);
 }
 
 /* What a container can read of what it has. Where something of its own is mounted there it has no
@@ -413,6 +423,8 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), ups.nr, looks.read,
 		looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	log_left(d);
+	if (d->moves)
+		mover_note_synchronized(moves_mover(d->moves));
 	quota_note_all(d);
 	vec_fini(&ups);
 	sandboxes_free(&there);
@@ -492,6 +504,69 @@ static void expire_unborn(void *ctx)
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);
 }
 
+/* Moves, what they need to know, and what they lead to */
+
+static int can_move(void *ctx, struct err *e)
+{
+	const struct daemon *d = ctx;
+	const char *why = pool_status(d).why_updates;
+
+	if (ledger_view(engine_ledger(d->engine))->bounds)
+		return 0;
+	return err_set(e, ENOTSUP,
+		"containers are moved where cgroups enforce the shared pool (cgroup v2, writable), "
+		"and here they do not: %s",
+		why ? why : "sharedPool.enforce is updates");
+}
+
+static int follow_pool_for_move(void *ctx, struct err *e)
+{
+	return pool_follow(ctx, e);
+}
+
+static void must_update_moved(void *ctx, const char *container_id)
+{
+	struct daemon *d = ctx;
+
+	engine_must_update(d->engine, container_id);
+	updater_note_change(d);
+}
+
+static bool is_updating(void *ctx, const char *container_id)
+{
+	return updater_is_updating(ctx, container_id);
+}
+
+static uint64_t generation_of(void *ctx)
+{
+	return ((const struct daemon *)ctx)->recorder.generation;
+}
+
+static void advise_moves(void *ctx, const struct pod *pod, const char *words)
+{
+	cluster_note_moves(ctx, pod, words);
+}
+
+static void start_moves(struct daemon *d)
+{
+	const struct cgroups *c = d->in_force.cgroups;
+
+	if (d->settings.mode != MODE_MANAGE)
+		return;
+	d->moves = moves_new(&(struct moves_world){.mover = {.ctx = d,
+							   .loop = d->loop,
+							   .engine = &d->engine,
+							   .cpuset = d->pool ? pool_tree(d) : NULL,
+							   .memory = c ? &c->memory : NULL,
+							   .can = can_move,
+							   .follow_pool = follow_pool_for_move,
+							   .must_update = must_update_moved,
+							   .generation = generation_of,
+							   .is_updating = is_updating},
+		.settings = &d->settings,
+		.advise = advise_moves});
+}
+
 void wiring_start(struct daemon *d)
 {
 	const bool launched = d->runtime.launch.name;
@@ -518,12 +593,14 @@ void wiring_start(struct daemon *d)
 	self_start(d);
 	in_force_start(d, fault_root());
 	sweep_start(d, fault_root());
+	start_moves(d);
 }
 
 /* Also what was never started. */
 void wiring_stop(struct daemon *d)
 {
 	nri_conn_close(d->runtime.conn);
+	moves_free(steal(d->moves));
 	loop_timer_close(d->runtime.expire);
 	sweep_stop(d);
 	in_force_stop(d);

@@ -39,7 +39,8 @@ struct runtime {
 
 /* The runtime's events and the engine. */
 void wiring_start(struct daemon *d);
-/* Ends what wiring_start() began, before the loop is freed. A daemon that never came to it: nothing. */
+/* Ends what wiring_start() began, before the loop is freed. A daemon that never came to it:
+ * nothing. */
 void wiring_stop(struct daemon *d);
 
 #endif

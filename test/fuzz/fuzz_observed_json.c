@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include <assert.h>
-#include <codec/observed_json.h>
+#include <apiserver/observed_json.h>
 #include <ctype.h>
 #include <jansson.h>
 #include <numafit/text.h>

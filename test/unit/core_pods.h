@@ -53,7 +53,8 @@ struct world {
 	bool shadow;              /* no container is updated */
 	bool without_annotations; /* the runtime does not show them */
 	bool cores_broken;        /* CPUs have come or gone, and with them threads of cores */
-	unsigned nr_records[NR_RECORD_OPS], within_pods; /* grants of what their pods have as one */
+	unsigned nr_records[NR_RECORD_OPS], within_pods,
+		moves; /* grants of what their pods have as one */
 };
 
 static inline int fold(void *ctx, const struct record *r, struct err *e)
@@ -166,8 +167,9 @@ static inline struct cpuset own_of(const struct world *w, const struct running *
 	return h->decision.cpus;
 }
 
-/* With onAdopt: leave, or an operator who leaves it to itself, that is all that may run beside containers with CPUs of their own: what was
- * left on all CPUs that there are. A set of fewer becomes one when the others go offline. */
+/* With onAdopt: leave, or an operator who leaves it to itself, that is all that may run beside
+ * containers with CPUs of their own: what was left on all CPUs that there are. A set of fewer
+ * becomes one when the others go offline. */
 static inline bool runs_as_it_was_left(struct world *w, const struct running *r)
 {
 	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
@@ -371,8 +373,8 @@ static inline void note_exclusive(struct world *w, struct running *r)
 	r->shares = h && request_shares_in_pod(&h->request, &h->decision);
 }
 
-/* What is decided now, by itself, of isolated CPUs: none to one that did not ask while it could have
- * had others, and none but these to one that requires them. */
+/* What is decided now, by itself, of isolated CPUs: none to one that did not ask while it could
+ * have had others, and none but these to one that requires them. */
 static inline void assert_isolated_by_wish(struct world *w, const struct running *r,
 	const struct cpuset *free_before, const struct decision *d)
 {
@@ -386,7 +388,7 @@ static inline void assert_isolated_by_wish(struct world *w, const struct running
 		assert_true(cpuset_equal(&isolated, &d->cpus));
 	/* with policy none any CPUs do, but for the pool's last ones */
 	else if (wish == WISH_ISOLATED_UNSAID && !cpuset_empty(&isolated) &&
-		w->s.topology_policy == POLICY_NONE && !r->req.ask.wishes.cores)
+		 w->s.topology_policy == POLICY_NONE && !r->req.ask.wishes.cores)
 		if (cpuset_count(&others) >= cpuset_count(&d->cpus) + settings_pool_minimum(&w->s))
 			fail_msg("%s has isolated CPUs, and %u others were free", r->id,
 				cpuset_count(&others));

@@ -48,7 +48,7 @@ static const struct decision granted = {
 	.blocks = {{0, {2}, 1 << 20}},
 };
 static const struct record grant = {3, 1700000000000, RECORD_GRANT, "create", "c1", &web, &granted,
-	NULL, NULL, 0, NULL, NULL, NULL, {{3}}, false};
+	NULL, NULL, NULL, 0, NULL, NULL, NULL, {{3}}, false};
 
 #define START "{\"seq\":1,\"time_ms\":1,\"cause\":\"stop\",\"container_id\":\"c1\",\"pool\":\"0\","
 static const struct {

@@ -47,6 +47,7 @@ struct rig {
 	bool refuses, ignores; /* what it is set without having asked: with an error, or without */
 	bool hides_cgroups;
 	bool in_shadow;
+	int64_t memory_limit; /* of every container, in bytes; 0: none */
 	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
 	bool keeps_quotas; /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups;   /* how the pool is enforced; cgroups have the kubelet's names then */
@@ -276,8 +277,8 @@ static inline struct nri_container shown(
 	c.cgroup_parent = b->cpus ? "/kubepods/pod1" : "/kubepods/burstable/pod1";
 	c.cgroups_path = r->hides_cgroups ? NULL : b->cgroup;
 	c.resources.cpu_shares = b->cpus ? FAKE_SHARES_PER_CPU * b->cpus : 100;
-	c.resources.has_memory_limit = false;
-	c.resources.memory_limit = 0;
+	c.resources.has_memory_limit = r->memory_limit > 0;
+	c.resources.memory_limit = r->memory_limit;
 	c.cpus = c.mems = NULL;
 	c.nr_annotations = 0;
 	annotation[1] = (struct key_value){"numafit.io/quiet", b->wishes_quiet};

@@ -101,7 +101,7 @@ same "observed-placement adds patches of pods" "/pods: patch"
 flat deploy/components/observed-placement/policy.yaml >"$dir/got"
 check "and its policy is about what numafitd is called, and the annotation that it writes" sh -c "
 	grep -q 'numafit-system:numafitd' '$dir/got' &&
-	grep -qF \"\$(sed -n 's/^#define OBSERVED_ANNOTATION \\(.*\\)/\\1/p' src/codec/observed_json.h)\" '$dir/got'"
+	grep -qF \"\$(sed -n 's/^#define OBSERVED_ANNOTATION \\(.*\\)/\\1/p' src/apiserver/observed_json.h)\" '$dir/got'"
 component components/numatopology >"$dir/got"
 same "numatopology adds Numatopology" "nodeinfo.volcano.sh/numatopologies: create patch"
 flat deploy/components/own-node/policy.yaml | awk '

@@ -1,5 +1,6 @@
 /* Random events in the life of a node: after each of them every invariant holds, and what was
  * recorded folds and dumps to the same. */
+#include <errno.h>
 #include <numafit/engine.h>
 
 #include "core_pods_random.h"
@@ -91,6 +92,103 @@ static void some_come_back(struct world *w, struct random *r, struct guest *p)
 	}
 }
 
+/* Moves */
+
+static struct running *running_of(struct world *w, const char *id)
+{
+	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)
+		if (slot(w, i)->runs && strcmp(slot(w, i)->id, id) == 0)
+			return slot(w, i);
+	return NULL;
+}
+
+/* Its mover sets what the ledger has for it. */
+static void set_as_moved(struct world *w, struct running *c)
+{
+	const struct holding *h = ledger_find(engine_ledger(w->g), c->id);
+	const struct cpuset given = ledger_cpus_of(engine_ledger(w->g), h);
+
+	set_cpuset(w, c, &given, h->decision.mems);
+}
+
+static void look_after_the_move(struct world *w)
+{
+	const struct moving *m = ledger_view(engine_ledger(w->g))->moving;
+
+	if (m && running_of(w, m->container_id))
+		set_as_moved(w, running_of(w, m->container_id));
+}
+
+static void take_updates(struct world *w)
+{
+	struct update_list ups = {0};
+
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	apply(w, &ups);
+}
+
+/* As many free CPUs, and its memory, of one NUMA node; false: there are none. */
+static bool another_place(
+	const struct world *w, struct random *r, const struct holding *h, struct decision *to)
+{
+	const struct cpuset free = ledger_free_cpus(engine_ledger(w->g));
+	const unsigned node = random_below(r, w->t->ids.nr), nr = cpuset_count(&h->decision.cpus);
+	const struct cpuset here = cpuset_and(free, &w->t->node[node].cpus);
+
+	*to = h->decision;
+	to->cpus = (struct cpuset){0};
+	cpuset_each (cpu, &here)
+		if (cpuset_count(&to->cpus) < nr && !cpuset_has(&w->t->isolated, cpu))
+			cpuset_add(&to->cpus, cpu);
+	to->mems = nodeset_of(node);
+	for (unsigned i = 0; i < to->nr_blocks; i++)
+		to->blocks[i].nodes = nodeset_of(node);
+	return cpuset_count(&to->cpus) == nr;
+}
+
+static void a_move_begins(struct world *w, struct random *r)
+{
+	struct running *c = any_running(w, r);
+	const struct holding *h = c ? ledger_find(engine_ledger(w->g), c->id) : NULL;
+	const struct wishes *wishes = &c->req.ask.wishes;
+	struct decision to;
+	struct err e;
+
+	if (!h || !c->seen || h->starting || !h->decision.exclusive || wishes->cores ||
+		wishes->isolated || !another_place(w, r, h, &to))
+		return;
+	const struct decision before = h->decision;
+	if (engine_begin_move(w->g, 0, c->id, &to, NULL, &e))
+		return;
+	take_updates(w);
+	h = ledger_find(engine_ledger(w->g), c->id);
+	const struct cpuset both = cpuset_or(before.cpus, &to.cpus);
+	assert_true(cpuset_equal(&h->decision.cpus, &both));
+	set_as_moved(w, c);
+	w->moves++;
+}
+
+/* The container has the CPUs of that end alone before others may have those of the other one. */
+static void a_move_ends(struct world *w, struct random *r)
+{
+	const struct moving *m = ledger_view(engine_ledger(w->g))->moving;
+	const bool back = random_chance(r, 30);
+	struct err e;
+
+	if (!m) {
+		assert_int_equal(engine_end_move(w->g, 0, back, &e), -ENOENT);
+		return;
+	}
+	struct running *c = running_of(w, m->container_id);
+	const struct decision end = back ? m->from : m->to;
+	assert_non_null(c);
+	assert_int_equal(engine_end_move(w->g, 0, back, &e), 0);
+	const struct holding *h = ledger_find(engine_ledger(w->g), c->id);
+	assert_true(cpuset_equal(&h->decision.cpus, &end.cpus));
+	set_as_moved(w, c);
+	take_updates(w);
+}
+
 /* Any CPUs, and sometimes just as many as it asks for, as a static kubelet gives them. */
 static struct cpuset some_cpus(const struct world *w, struct random *r, const struct request *req)
 {
@@ -170,6 +268,7 @@ static void the_runtime_comes_back(struct world *w, struct random *r)
 	w->without_annotations = coin(r);
 	time_passes_unseen(w, r);
 	synchronize(w);
+	look_after_the_move(w);
 	w->without_annotations = false;
 }
 
@@ -284,6 +383,7 @@ static void sweep(struct world *w)
 	struct update_list ups = {0};
 	struct update want;
 
+	look_after_the_move(w);
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		struct running *c = slot(w, i);
 		struct cpuset now;
@@ -380,7 +480,8 @@ static bool is_claimed_by_another(struct world *w, const struct running *r)
 /* What runs with CPUs of its own keeps them; unless nobody is to have any, and its annotation is an
  * old one. */
 /* A container in the pool that has by chance as many CPUs as it asks for to itself looks, without
- * the journal, as if they were its own: the pool is others then, perhaps of one that comes later. */
+ * the journal, as if they were its own: the pool is others then, perhaps of one that comes later.
+ */
 static bool pool_looks_owned(struct world *w)
 {
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
@@ -444,10 +545,10 @@ static void live_through(const struct event *events)
 			check(w);
 		}
 		print_message("%s: %u holds, %u grants, %u refusals of pods, %u updates, "
-			      "%u resizes and %u refused, %u unasked, %u within pods\n",
+			      "%u resizes and %u refused, %u unasked, %u within pods, %u moves\n",
 			topology_policy_words[w->s.topology_policy], w->nr_records[RECORD_HOLD],
 			w->nr_records[RECORD_GRANT], w->refused, w->updates, w->resized,
-			w->resizes_refused, w->resized_unasked, w->within_pods);
+			w->resizes_refused, w->resized_unasked, w->within_pods, w->moves);
 		world_free(w);
 	}
 }
@@ -455,8 +556,10 @@ static void live_through(const struct event *events)
 static void random_events_keep_every_invariant_and_fold_to_the_same(void **state)
 {
 	static const struct event events[] = {
-		{20, some_pod_starts},
-		{41, some_container_starts},
+		{6, a_move_begins},
+		{4, a_move_ends},
+		{16, some_pod_starts},
+		{35, some_container_starts},
 		{10, some_container_stops},
 		{6, some_pod_goes},
 		{3, something_is_live},

@@ -362,6 +362,10 @@ static void reports_of_other_writers_and_malformed_ones_are_recognised(void **st
 	} rows[] = {
 		{REPORT(""), 0, false},
 		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"\"}"), 0, true},
+		{REPORT("{\"name\":\"numafit.io/fragmentation\",\"value\":\"much\"},"
+			"{\"name\":\"numafit.io/free-cpus\",\"value\":\"-1\"},"
+			"{\"name\":\"numafit.io/largest-free-cpus\",\"value\":\"\"}"),
+			0, false}, /* for others: the extender does not look at them */
 		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"12\"}"), -EINVAL, false},
 		{REPORT("{\"name\":\"numafit.io/pods\",\"value\":\"123456789ABCDEF0\"}"), -EINVAL,
 			false},

@@ -446,9 +446,10 @@ static void any_record_comes_back_bit_for_bit(void **state)
 	for (unsigned i = 0; i < RANDOM_RECORDS; i++) {
 		enum record_op op = below(NR_RECORD_OPS);
 		bool decided = op == RECORD_GRANT || op == RECORD_REFUSE;
+		bool has_decision = decided || op == RECORD_MOVE;
 		const char *id = any_string();
 		struct request req = any_request(id);
-		struct decision d = any_decision(op == RECORD_GRANT);
+		struct decision d = any_decision(op != RECORD_REFUSE);
 		unsigned nr_parts = below(4);
 		bool whole = op == RECORD_HOLD && nr_parts && below(2);
 		const struct pod *pod = op == RECORD_REFUSE || (op == RECORD_HOLD && nr_parts)
@@ -461,6 +462,10 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			parts[p].request.ask.whole_pod = whole && !p;
 		}
 		struct lease lease = any_lease();
+		const struct defrag_figure figures[2] = {
+			{any_string(), any_u64()}, {any_string(), any_u64()}};
+		const struct move_basis basis = {
+			NULL, below(DEFRAG_MOVES_MAX + 1), any_u64(), figures, below(3)};
 		const struct kept_note quota = {any_string(), any_string()};
 		const struct kept_note quiet = {NULL, any_string()};
 		if (decided) {
@@ -468,7 +473,8 @@ static void any_record_comes_back_bit_for_bit(void **state)
 			req.pod.attached = any_attached(req.pod.nr_attached);
 		}
 		struct record r = {any_u64(), (int64_t)any_u64(), op, any_string(), id,
-			decided ? &req : NULL, decided ? &d : NULL, pod,
+			decided ? &req : NULL, has_decision ? &d : NULL, pod,
+			op == RECORD_MOVE && below(2) ? &basis : NULL,
 			op == RECORD_HOLD ? parts : NULL, op == RECORD_HOLD ? nr_parts : 0,
 			op >= RECORD_ALLOCATE && op <= RECORD_LEASE ? &lease : NULL,
 			op == RECORD_QUOTA ? &quota : NULL, op == RECORD_QUIET ? &quiet : NULL,

@@ -211,6 +211,35 @@ static void states_of_a_node_add_up(void **state)
 	must_have(w, "numafit_numa_node_cpus{numa_node=\"4\",state=\"free\"} 0");
 }
 
+static void fragmentation_is_a_ratio_beside_its_cpus(void **state)
+{
+	static const struct {
+		struct node_fragmentation is;
+		const char *ratio;
+	} rows[] = {
+		{{.free = 8, .largest = 2, .possible = 8}, "numafit_fragmentation_ratio 0.75"},
+		{{.free = 7, .largest = 4, .possible = 6}, "numafit_fragmentation_ratio 0.333"},
+		{{.free = 64, .largest = 8, .possible = 8}, "numafit_fragmentation_ratio 0"},
+		{{0}, "numafit_fragmentation_ratio 0"},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char line[64];
+
+		w->snapshot.fragmentation = rows[i].is;
+		make(w);
+		must_have(w, rows[i].ratio);
+		(void)snprintf(line, sizeof line, "numafit_largest_free_cpus %u",
+			(unsigned)rows[i].is.largest);
+		must_have(w, line);
+		(void)snprintf(line, sizeof line, "numafit_free_exclusive_cpus %u",
+			(unsigned)rows[i].is.free);
+		must_have(w, line);
+	}
+	must_have(w, "# TYPE numafit_fragmentation_ratio gauge");
+}
+
 /* Names and labels of kubelet 1.37 (pkg/kubelet/metrics/metrics.go), after numafit_. */
 static void what_the_kubelet_measures_has_its_name(void **state)
 {
@@ -388,6 +417,7 @@ int main(void)
 		CASE(a_histogram_counts_up_to_and_with_its_bounds),
 		CASE(nodes_are_labelled_with_their_kernel_ids),
 		CASE(states_of_a_node_add_up),
+		CASE(fragmentation_is_a_ratio_beside_its_cpus),
 		CASE(what_the_kubelet_measures_has_its_name),
 		CASE(metrics_of_a_service_that_is_off_are_left_out),
 		CASE(metrics_of_a_service_that_is_on_are_printed),

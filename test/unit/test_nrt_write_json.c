@@ -84,6 +84,7 @@ static void small_report(struct small *w)
 		.policy = {.policy = POLICY_SINGLE_NUMA_NODE, .scope = SCOPE_POD},
 		.resource = w->resource,
 		.nr_resources = 2,
+		.fragmentation = {.free = 8, .largest = 2, .possible = 8},
 		.fingerprint_of = PODS_FINGERPRINT_ALL,
 		.fingerprint = "pfp0v001ef46db3751d8e999",
 		.pods = "00000000000000ff",
@@ -111,6 +112,9 @@ static void the_object_is_written_byte_for_byte(void **state)
 		"\"value\":\"npv0v001::ve=leb89::cc=3::nn=2::bn=0\"},"
 		"{\"name\":\"numafit.io/decider\",\"value\":\"numafit\"},"
 		"{\"name\":\"numafit.io/generation\",\"value\":\"12\"},"
+		"{\"name\":\"numafit.io/fragmentation\",\"value\":\"0.75\"},"
+		"{\"name\":\"numafit.io/free-cpus\",\"value\":\"8\"},"
+		"{\"name\":\"numafit.io/largest-free-cpus\",\"value\":\"2\"},"
 		"{\"name\":\"numafit.io/pods\",\"value\":\"00000000000000ff\"},"
 		"{\"name\":\"numafit.io/pod-zones\",\"value\":\"0000000000000003\"},"
 		"{\"name\":\"numafit.io/beat\",\"value\":\"3\"}],"

@@ -1,5 +1,5 @@
 /* What a pod has of each NUMA node, from the ledger to KAI's annotation. */
-#include <codec/observed_json.h>
+#include <apiserver/observed_json.h>
 #include <codec/pod_spec.h>
 
 #include <numafit/mem.h>

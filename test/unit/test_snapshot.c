@@ -76,11 +76,17 @@ static void held_cpus_and_memory_are_counted_on_their_nodes(void **state)
 	struct ledger *l = ledger_new(t, &s);
 	hold(l, "one", "8-11", NULL, true);
 	hold(l, "two", "12-13,44", &pair, false);
-	hold(l, "shared", NULL, NULL, true);
+	hold(l, "shared", NULL, NULL, false);
 	snapshot_take(&snap, l, &s);
 	assert_int_equal(snap.nr_containers, 3);
 	assert_int_equal(snap.nr_exclusive, 2);
-	assert_int_equal(snap.nr_not_preferred, 1);
+	assert_int_equal(snap.nr_not_preferred, 2);
+	assert_int_equal(snap.nr_own_not_preferred, 1);
+	assert_true(
+		snap.fragmentation.largest == NODE_CPUS && snap.fragmentation.free == CPUS - 7 - 2);
+	assert_true(snap.fragmentation.memory == GIB(56));
+	assert_int_equal(snap.node[0].cpus_available, NODE_CPUS - 2);
+	assert_int_equal(snap.node[2].cpus_available, FOUR_CPUS);
 	assert_int_equal(cpuset_count(&snap.reserved), 2);
 	assert_int_equal(cpuset_count(&snap.held), 7);
 	assert_int_equal(cpuset_count(&snap.pool), CPUS - 7);

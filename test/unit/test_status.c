@@ -159,6 +159,8 @@ static const char document[] =
 	"\"cpuManagerPolicyOptions.full-pcpus-only\":\"true\","
 	"\"cpuManagerPolicyOptions.strict-cpu-reservation\":\"true\"},\"pool\":\"0-3\","
 	"\"reserved\":\"0\","
+	"\"fragmentation\":{\"ratio_milli\":250,\"free_cpus\":5,\"largest_cpus\":3,"
+	"\"possible_cpus\":4,\"largest_memory\":1073741824,\"not_preferred\":0},"
 	"\"nodes\":[{\"id\":0,\"cpus\":4,\"cpus_held\":0,\"cpus_reserved\":1,\"cpus_pool\":4,"
 	"\"memory_group\":\"0,8\","
 	"\"memory\":[{\"type\":\"memory\",\"allocatable\":17179869184,\"free\":1073741824}]},"
@@ -188,6 +190,8 @@ static const char table[] =
 	"numafit refusals lists what was refused, also before that, and resizes\n"
 	"schedulers' hints: 5 accepted, 1 repaired, 2 rejected\n"
 	"shared pool: CPUs 0-3; reserved: 0\n"
+	"fragmentation 0.25: 5 CPUs are free, a container on one NUMA node can have 3 of\n"
+	"  them (4 if they lay together); at most 1Gi of memory are free on one NUMA node\n"
 	"\n"
 	"NODE  CPUS  EXCLUSIVE  RESERVED  FREE  POOL  FREE memory  TOGETHER WITH\n"
 	"0     4     0          1         3     4     1Gi of 16Gi  0,8\n"
@@ -228,6 +232,30 @@ static void print_document(
 			    containers) < (int)sizeof text);
 	assert_int_equal(print_status(text, form, printed), EXIT_DONE);
 }
+static void fragmentation_is_said_where_the_daemon_says_it(void **state)
+{
+	static const char members[] =
+		"\"settings\":{\"mode\":\"manage\"},\"pool\":\"0-3\",\"reserved\":\"0\","
+		"\"fragmentation\":{\"ratio_milli\":0,\"free_cpus\":7,\"largest_cpus\":7,"
+		"\"possible_cpus\":7,\"largest_memory\":8,\"not_preferred\":%u},"
+		"\"connection\":\"ready\"";
+	char printed[PRINTED_MAX], some[sizeof members];
+
+	(void)state;
+	(void)snprintf(some, sizeof some, members, 1);
+	print_document(some, "", "wide", printed);
+	assert_non_null(strstr(printed, "\nfragmentation 0: 7 CPUs are free, a container on one "
+					"NUMA node can have 7 of them; at most 8 of memory are "
+					"free on one NUMA node; 1 of the containers with own CPUs "
+					"is on too many NUMA nodes\n"));
+	(void)snprintf(some, sizeof some, members, 2);
+	print_document(some, "", "wide", printed);
+	assert_non_null(strstr(printed, "2 of the containers with own CPUs are on too many"));
+	print_document("\"settings\":{},\"pool\":\"\",\"reserved\":\"\",\"connection\":\"ready\"",
+		"", "wide", printed); /* an older daemon */
+	assert_null(strstr(printed, "fragmentation"));
+}
+
 #define SETTINGS(strict)                                                                                 \
 	"\"settings\":{\"mode\":\"manage\",\"cpuManagerPolicyOptions.strict-cpu-reservation\":\"" strict \
 	"\"}"
@@ -359,6 +387,7 @@ int main(void)
 		cmocka_unit_test(a_daemon_that_closes_the_connection_is_reported_as_no_answer),
 		cmocka_unit_test(a_socket_that_cannot_be_reached_is_named),
 		cmocka_unit_test(the_default_output_is_a_table),
+		cmocka_unit_test(fragmentation_is_said_where_the_daemon_says_it),
 		cmocka_unit_test(containers_are_sorted_by_namespace_pod_and_name),
 		cmocka_unit_test(a_runtime_that_is_not_connected_is_the_first_line),
 		cmocka_unit_test(cpus_that_nobody_may_use_are_listed_with_the_reason),

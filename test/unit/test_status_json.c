@@ -91,8 +91,8 @@ static void hold_shared(struct ledger *l, const char *id)
 }
 
 static const struct status_kubelet kubelet = {"up", 62, 4, 8, 3, "up", "waiting", 7};
-static const struct status_config config = {"/etc/numafit/numafitd.yaml", "line 1: no", NULL,
-	"5891b5b522d5", 90000, 3, 1};
+static const struct status_config config = {
+	"/etc/numafit/numafitd.yaml", "line 1: no", NULL, "5891b5b522d5", 90000, 3, 1};
 static const struct status_claims claims = {"up", 4, 24, 1, {3, 2}, 5, 6000};
 static const struct status_dra dra = {"up", 7, true, 8, 9, 10, 11, 12};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
@@ -100,12 +100,30 @@ static const struct status_pool shared_pool = {
 	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
 static const struct status_quota cfs_quota = {
 	"lift", "/sys/fs/cgroup: Read-only file system", NULL, 5, 6};
-static const struct status_quiet quiet = {.irq_cpus = {{0xc}}, .moved = 7, .unmovable = 2,
-	.irqbalance = true, .frequencies_not = "/sys/devices/system/cpu: Read-only file system"};
+static const struct status_quiet quiet = {.irq_cpus = {{0xc}},
+	.moved = 7,
+	.unmovable = 2,
+	.irqbalance = true,
+	.frequencies_not = "/sys/devices/system/cpu: Read-only file system"};
+static const struct moves moves = {.found = true,
+	.state = MOVES_UNDER_WAY,
+	.pod = "default/web",
+	.bytes = 1 << 30,
+	.cpus = 4,
+	.nr = 1,
+	.at = {{.ns = "default",
+		.pod = "db",
+		.container = "main",
+		.id = "c9",
+		.bytes = 1 << 30,
+		.from_nodes = "1",
+		.to_nodes = "0",
+		.to_cpus = {{0xc}},
+		.state = MOVE_UNDER_WAY}}};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
 	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
-	&claims, &dra, &shared_pool, &cfs_quota,
-	&quiet, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}, {{0x300}}};
+	&claims, &dra, &shared_pool, &cfs_quota, &quiet, &moves,
+	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}, {{0x300}}};
 
 static char *document_of(const struct ledger *l)
 {
@@ -178,6 +196,9 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_string_equal(st.info.quiet->frequencies_not, quiet.frequencies_not);
 	assert_true(cpuset_equal(&st.info.quiet->irq_cpus, &quiet.irq_cpus));
 	assert_int_equal(st.info.quiet->unmovable, 2);
+	assert_int_equal(st.info.moves->nr, 1);
+	assert_string_equal(st.info.moves->at[0].to_nodes, "0");
+	assert_int_equal(st.info.moves->at[0].state, MOVE_UNDER_WAY);
 	assert_string_equal(st.info.quota->containers_alone, cfs_quota.containers_alone);
 	assert_null(st.info.quota->problem);
 	assert_int_equal(st.info.quota->pods, 5);
@@ -225,6 +246,42 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(c->source, SOURCE_ADOPTED);
 	assert_string_equal(c->mems, "0,8");
 	assert_null(c->nodes);
+	arena_fini(&a);
+	ledger_free(l);
+}
+
+static void the_document_says_how_far_free_cpus_lie_apart(void **state)
+{
+	struct ledger *l = ledger_new(&machine, &settings);
+	struct decision apart = own_cpus;
+	struct status st;
+	struct arena a;
+
+	(void)state;
+	settings.cpu_manager_policy = MANAGER_STATIC;
+	settings.memory_manager_policy = MANAGER_STATIC;
+	apart.cpus = (struct cpuset){{0x36}}; /* 1-2, 4-5; CPU 0 is reserved */
+	apart.preferred = false;
+	struct cpuset pool = ledger_pool_without(l, &apart.cpus);
+	assert_int_equal(ledger_set_pool(l, &pool, NULL), 0);
+	ledger_commit(l, &own, &apart);
+	hold_shared(l, "c2"); /* which is not preferred, but has no CPUs of its own */
+	auto_free char *document = document_of(l);
+	settings_init(&settings);
+	cpuset_add(&settings.reserved_cpus, 0);
+	arena_init(&a, ARENA_BYTES);
+	assert_int_equal(status_json_parse(document, strlen(document), &a, &st, NULL), 0);
+	assert_non_null(strstr(document,
+		"\"fragmentation\":{\"ratio_milli\":333,\"free_cpus\":3,\"largest_cpus\":2,"
+		"\"possible_cpus\":3,\"largest_memory\":16106127360,\"not_preferred\":1}"));
+	assert_int_equal(st.fragmentation->ratio_milli, 333);
+	assert_int_equal(st.fragmentation->free_cpus, 3);
+	assert_int_equal(st.fragmentation->largest_cpus, 2);
+	assert_int_equal(st.fragmentation->possible_cpus, 3);
+	assert_true(st.fragmentation->largest_memory == memory_bytes - huge_bytes);
+	assert_int_equal(st.fragmentation->not_preferred, 1);
+	assert_int_equal(st.nodes[0].cpus_available, 1);
+	assert_int_equal(st.nodes[1].cpus_available, 2);
 	arena_fini(&a);
 	ledger_free(l);
 }
@@ -340,6 +397,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_document_agrees_with_ledger_and_snapshot),
+		cmocka_unit_test(the_document_says_how_far_free_cpus_lie_apart),
 		cmocka_unit_test(a_shared_container_is_shown_with_the_present_pool),
 		cmocka_unit_test(memory_of_a_device_is_marked),
 		cmocka_unit_test(the_same_state_gives_the_same_bytes),

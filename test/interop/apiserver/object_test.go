@@ -69,6 +69,32 @@ func TestItFollowsCreatesAndStops(t *testing.T) {
 	r.fingerprintIs(o)
 }
 
+// The machine has 8 NUMA nodes of 16 CPUs, of which numafitd may not give out 2 of the first one.
+func TestFreeCPUsThatLieApartAreReportedAnew(t *testing.T) {
+	r := newRig(t)
+	r.fragmentationIs("0", "126", "16")
+	var there []*nri.Container
+	for i := range nrNodes {
+		there = append(there, r.mustCreate(fmt.Sprint("apart-", i), guaranteed(12)))
+	}
+	r.fragmentationIs("0.75", "30", "4")
+	for _, c := range there {
+		r.stop(c)
+	}
+	r.fragmentationIs("0", "126", "16")
+}
+
+// fragmentationIs insists that the object comes to say so.
+func (r *rig) fragmentationIs(ratio, free, largest string) {
+	r.Helper()
+	r.agrees()
+	r.await("is as fragmented as "+ratio, func(o *topology.NodeResourceTopology) bool {
+		return o != nil && attribute(o.Attributes, "numafit.io/fragmentation") == ratio &&
+			attribute(o.Attributes, "numafit.io/free-cpus") == free &&
+			attribute(o.Attributes, "numafit.io/largest-free-cpus") == largest
+	})
+}
+
 var shared = want{qos: "burstable", milli: 500}
 
 func sum(list []int64) (n int64) {

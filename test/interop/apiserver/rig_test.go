@@ -148,6 +148,11 @@ type status struct {
 			Allocatable, Free int64
 		}
 	}
+	Fragmentation struct {
+		Ratio   int64 `json:"ratio_milli"`
+		Free    int64 `json:"free_cpus"`
+		Largest int64 `json:"largest_cpus"`
+	}
 	Containers []struct{ Pod, Container, Source string }
 	Claims     []struct {
 		Claim, Node string

@@ -140,6 +140,12 @@ func differences(t *topology.NodeResourceTopology, s status) (list []string) {
 		complain("%d zones, %d NUMA nodes", len(t.Zones), len(s.Nodes))
 		return list
 	}
+	for name, want := range map[string]any{"fragmentation": float64(s.Fragmentation.Ratio) / 1000,
+		"free-cpus": s.Fragmentation.Free, "largest-free-cpus": s.Fragmentation.Largest} {
+		if got := attribute(t.Attributes, "numafit.io/"+name); got != fmt.Sprint(want) {
+			complain("%s is %q, status %v", name, got, want)
+		}
+	}
 	for i, z := range t.Zones {
 		if n := s.Nodes[i]; z.Name != fmt.Sprint("node-", i) || z.Type != "Node" {
 			complain("zone %d is %s of type %s", i, z.Name, z.Type)

@@ -1,5 +1,5 @@
-#ifndef NUMAFIT_CODEC_OBSERVED_JSON_H
-#define NUMAFIT_CODEC_OBSERVED_JSON_H
+#ifndef NUMAFIT_APISERVER_OBSERVED_JSON_H
+#define NUMAFIT_APISERVER_OBSERVED_JSON_H
 
 #include <numafit/observed.h>
 
@@ -10,8 +10,7 @@
  *
  * Zones are those of the node's NodeResourceTopology (nrt_write_json.h), in their order and without
  * those of which the pod has nothing; an unknown one would have the plugin pass over all of it.
- * Amounts are Kubernetes quantities: whole numbers as text. */
-#define OBSERVED_ANNOTATION "kai.scheduler/numa-placement-observed"
+ * Amounts are Kubernetes quantities: whole numbers as text. The annotation is OBSERVED_ANNOTATION. */
 
 /* The annotation's value; the caller frees. NULL: the pod has no CPUs of its own. Devices whose
  * resource is not UTF-8 are left out. The same observation gives the same bytes. */

@@ -1,4 +1,4 @@
-#include <codec/observed_json.h>
+#include <apiserver/observed_json.h>
 
 #include <codec/nrt_write_json.h>
 #include <jansson.h>

@@ -1,0 +1,303 @@
+/* Who asks for plans of moves, and what becomes of them. */
+#include <mover/moves.h>
+
+#include <codec/journal_json.h>
+#include <codec/moves_json.h>
+#include <io/journal.h>
+#include <io/log.h>
+#include <mover/planner.h>
+#include <numafit/number.h>
+#include <numafit/text.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	TRIALS_ASKED = 20000,  /* somebody waits for the plan */
+	TRIALS_REFUSED = 2000, /* nobody does, and there may be many */
+	WORDS_MAX = 1024,
+	SECONDS_PER_MINUTE = 60,
+	SECONDS_PER_HOUR = 3600
+};
+
+struct moves_asker {
+	struct moves_world w;
+	struct mover *mover;
+	struct planner *planner;
+	/* Who waits for the plan at hand; NULL: it is for a pod that was refused. */
+	void *asker;
+	void (*answered)(void *asker, const char *document);
+	bool apply, forgotten;
+	/* Of the pod that was looked at last: it is refused over and over, and nothing has changed.
+	 */
+	char *seen_uid;
+	uint64_t seen_generation;
+};
+
+/* The document */
+
+static void answer_moves(struct moves_asker *x, const struct moves *m)
+{
+	auto_free char *text = moves_json_format(m);
+	auto_free char *why = text ? NULL : moves_json_error("the plan is too large to be shown");
+
+	if (!x->forgotten)
+		x->answered(x->asker, text ? text : why);
+}
+
+static void answer_error(struct moves_asker *x, const struct err *e)
+{
+	auto_free char *text = moves_json_error(e->text);
+
+	if (!x->forgotten)
+		x->answered(x->asker, text);
+}
+
+static void describe(const struct moves_asker *x, const struct planned *p, const char *pod,
+	struct move_nodes *words, struct moves *out)
+{
+	const struct defrag_plan *plan = &p->plan;
+
+	*out = (struct moves){
+		.found = plan->found,
+		.cut = plan->cut,
+		.pod = *pod ? pod : NULL,
+		.not_preferred = plan->not_preferred_before,
+		.not_preferred_then = plan->not_preferred_after,
+		.bytes = plan->cost.bytes,
+		.ms = mover_expected_ms(x->mover, plan->cost.bytes),
+		.cpus = plan->cost.cpus,
+		.nr = plan->nr,
+	};
+	for (unsigned i = 0; i < plan->nr; i++) {
+		out->at[i] = moves_line_of(p->topo, &plan->move[i], &words[i]);
+		out->at[i].ms = mover_expected_ms(x->mover, plan->move[i].cost.bytes);
+	}
+}
+
+/* "default/web", or nothing. */
+static void name_pod(const struct planned *p, char *buf, size_t cap)
+{
+	struct text t;
+
+	text_init(&t, buf, cap);
+	if (p->pod)
+		text_add(&t, "%s/%s", p->pod->ns, p->pod->name);
+}
+
+/* What becomes of a plan */
+
+static void answer_asker(struct moves_asker *x, const struct planned *p, const char *pod)
+{
+	struct move_nodes words[DEFRAG_MOVES_MAX];
+	struct err cannot = {0};
+	struct moves m;
+
+	bool may = !x->w.mover.can(x->w.mover.ctx, &cannot);
+	if (may && x->w.settings->defrag.mode < DEFRAG_ON_DEMAND)
+		(void)err_set(&cannot, EPERM,
+			"defragment.mode is %s: it is to be on-demand or auto",
+			defrag_mode_words[x->w.settings->defrag.mode]);
+	describe(x, p, pod, words, &m);
+	m.cannot = cannot.code ? cannot.text : NULL;
+	if (x->apply && p->plan.nr && !cannot.code) {
+		if (mover_make(x->mover, p, pod, &cannot)) {
+			answer_error(x, &cannot);
+			return;
+		}
+		(void)mover_show(x->mover, &m);
+	}
+	answer_moves(x, &m);
+}
+
+/* Whether what moves by themselves is within its limits. */
+static bool is_within_limits(const struct moves_asker *x, const struct defrag_plan *plan)
+{
+	const uint64_t now = loop_monotonic_ns(), rate = x->w.settings->defrag.bytes_per_minute;
+	const uint64_t hour = (uint64_t)SECONDS_PER_HOUR * NS_PER_S,
+		       minutes = number_max((plan->cost.bytes + rate - 1) / rate, 1),
+		       span = minutes * SECONDS_PER_MINUTE * NS_PER_S;
+	const struct mover_use in_hour = mover_use_since(x->mover, now > hour ? now - hour : 0),
+			       lately = mover_use_since(x->mover, now > span ? now - span : 0);
+
+	return in_hour.moves + plan->nr <= x->w.settings->defrag.moves_per_hour &&
+	       lately.bytes + plan->cost.bytes <= rate * minutes;
+}
+
+static int plan_for_refused(struct moves_asker *x, const char *record, bool by_itself)
+{
+	const struct plan_question q = {.record = record,
+		.moves = x->w.settings->defrag.moves_per_plan,
+		.trials = TRIALS_REFUSED,
+		.generation = x->w.mover.generation(x->w.mover.ctx),
+		.by_itself = by_itself};
+	struct err e;
+
+	x->asker = NULL;
+	return planner_ask(x->planner, *x->w.mover.engine, x->w.settings, &q, &e);
+}
+
+static void make_by_itself(struct moves_asker *x, const struct planned *p, const char *pod)
+{
+	char why[sizeof((struct err *)0)->text * 2], name[512];
+	struct err e;
+
+	if (!is_within_limits(x, &p->plan))
+		(void)err_set(&e, EAGAIN, "defragment.maxMovesPerHour or maxBytesPerMinute");
+	else if (!mover_make(x->mover, p, pod, &e))
+		return;
+	free(steal(x->seen_uid)); /* when it is refused again the time may have come */
+	log_line(LOG_INFO, "moves-wait", "for=%s moves=%u memory=%llu error=%s",
+		log_text(name, sizeof name, pod), p->plan.nr,
+		(unsigned long long)p->plan.cost.bytes, log_text(why, sizeof why, e.text));
+}
+
+static void advise(struct moves_asker *x, const struct planned *p, const char *pod)
+{
+	char words[WORDS_MAX], said[2 * WORDS_MAX], name[512];
+	struct text t;
+
+	text_init(&t, words, sizeof words);
+	defrag_print(p->topo, &p->plan, &t);
+	log_line(LOG_INFO, "moves-would-help", "for=%s text=%s action=\"numafit defrag\"",
+		log_text(name, sizeof name, pod), log_text(said, sizeof said, words));
+	x->w.advise(x->w.mover.ctx, p->pod, words);
+}
+
+static void use_for_refused(struct moves_asker *x, const struct planned *p, const char *pod)
+{
+	const bool helps = !p->error.code && p->plan.found && p->plan.nr;
+
+	if (helps)
+		advise(x, p, pod);
+	if (helps && p->question->by_itself)
+		make_by_itself(x, p, pod);
+	if (!helps && p->question->by_itself && !p->error.code) /* others could be moved */
+		(void)plan_for_refused(x, p->question->record, false);
+}
+
+static void on_planned(void *ctx, const struct planned *p)
+{
+	struct moves_asker *x = ctx;
+	char pod[512];
+
+	name_pod(p, pod, sizeof pod);
+	if (!x->asker)
+		use_for_refused(x, p, pod);
+	else if (p->error.code)
+		answer_error(x, &p->error);
+	else
+		answer_asker(x, p, pod);
+}
+
+/* Questions */
+
+static int plan_for_asker(struct moves_asker *x, const char *rest, struct err *e)
+{
+	const char *record = strchr(rest, ' ');
+	const size_t len = record ? (size_t)(record - rest) : strlen(rest);
+	struct plan_question q = {.record = record ? record + 1 : NULL, .trials = TRIALS_ASKED};
+	uint64_t moves;
+	int rc = text_u64(rest, len, DEFRAG_MOVES_MAX, &moves, e);
+
+	q.moves = (unsigned)moves;
+	q.generation = x->w.mover.generation(x->w.mover.ctx);
+	return rc ? rc : planner_ask(x->planner, *x->w.mover.engine, x->w.settings, &q, e);
+}
+
+int moves_ask(struct moves_asker *x, const char *question,
+	void (*answered)(void *asker, const char *document), void *asker, struct err *e)
+{
+	const char *plan = text_behind(question, "plan "), *apply = text_behind(question, "apply ");
+	struct moves m = {0};
+
+	if (text_equal(question, "show")) {
+		if (!mover_show(x->mover, &m))
+			return err_set(e, ENOENT, "no container was moved since numafitd started");
+		auto_free char *text = moves_json_format(&m);
+		answered(asker, text);
+		return 0;
+	}
+	if (!plan && !apply)
+		return err_set(e, EINVAL, "ask: defrag show, plan N or apply N");
+	if (planner_is_busy(x->planner))
+		return err_set(e, EAGAIN, "another plan is being made: ask again");
+	x->asker = asker;
+	x->answered = answered;
+	x->apply = apply;
+	x->forgotten = false;
+	return plan_for_asker(x, plan ? plan : apply, e);
+}
+
+void moves_forget(struct moves_asker *x, const void *asker)
+{
+	if (x->asker == asker)
+		x->forgotten = true;
+}
+
+/* Refusals */
+
+/* The question as the journal has it. */
+static int record_of(
+	const struct moves_asker *x, const struct admit_question *q, char *line, size_t cap)
+{
+	const struct decision refused = {0};
+	struct request req = q->container ? *q->container : (struct request){.pod = *q->pod};
+	struct record r = {.op = RECORD_REFUSE,
+		.cause = "defrag",
+		.container_id = "",
+		.request = &req,
+		.decision = &refused,
+		.pod = q->container ? NULL : q->pod};
+
+	if (!q->container)
+		req.ask = pod_ask(q->pod);
+	return journal_json_record(
+		&r, &ledger_view(engine_ledger(*x->w.mover.engine))->topo->ids, line, cap, NULL);
+}
+
+void moves_note_refused(struct moves_asker *x, const struct admit_question *q)
+{
+	static char line[JOURNAL_LINE_MAX];
+	const struct pod *pod = q->container ? &q->container->pod : q->pod;
+	const uint64_t generation = x->w.mover.generation(x->w.mover.ctx);
+
+	if (x->w.settings->defrag.mode == DEFRAG_OFF || planner_is_busy(x->planner) ||
+		mover_is_busy(x->mover))
+		return;
+	if (x->seen_uid && text_equal(x->seen_uid, pod->uid) && x->seen_generation == generation)
+		return;
+	if (record_of(x, q, line, sizeof line) < 0)
+		return;
+	free(x->seen_uid);
+	x->seen_uid = xstrdup(pod->uid);
+	x->seen_generation = generation;
+	(void)plan_for_refused(x, line,
+		x->w.settings->defrag.mode == DEFRAG_AUTO &&
+			!x->w.mover.can(x->w.mover.ctx, &(struct err){0}));
+}
+
+struct moves_asker *moves_new(const struct moves_world *w)
+{
+	struct moves_asker *x = xcalloc(1, sizeof *x);
+
+	x->w = *w;
+	x->mover = mover_new(&w->mover);
+	x->planner = planner_new(w->mover.loop, w->mover.memory, on_planned, x);
+	return x;
+}
+
+struct mover *moves_mover(struct moves_asker *x)
+{
+	return x->mover;
+}
+
+void moves_free(struct moves_asker *x)
+{
+	if (!x)
+		return;
+	mover_free(x->mover);
+	planner_free(x->planner);
+	free(x->seen_uid);
+	free(x);
+}

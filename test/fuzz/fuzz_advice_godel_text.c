@@ -1,9 +1,0 @@
-#include <stddef.h>
-#include <stdint.h>
-
-#include "advice_fuzz.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	return advice_fuzz("godel.bytedance.com/micro-topology", data, size, NULL);
-}

@@ -1,0 +1,399 @@
+/* Containers that the daemon moves to make room, with cgroups that are files of a folder. What the
+ * kernel makes of them is seen in a virtual machine. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <codec/journal_json.h>
+#include <mover/moves.h>
+#include <numafit/number.h>
+
+#include "sweep_rig.h"
+
+enum { LINE_BYTES = 8192, QUESTION_BYTES = LINE_BYTES + 64, ARENA_BYTES = 1 << 20 };
+
+/* What was document last. */
+static struct document {
+	bool is_there;
+	int rc; /* of reading it */
+	struct err error;
+	struct moves moves;
+	struct arena arena;
+	char *text;
+} document;
+
+static void on_document(void *asker, const char *text)
+{
+	struct document *a = asker;
+
+	a->is_there = true;
+	free(a->text);
+	a->text = xstrdup(text);
+	arena_init(&a->arena, ARENA_BYTES);
+	a->rc = moves_json_parse(a->text, strlen(a->text), &a->arena, &a->moves, &a->error);
+}
+
+static bool is_answered(struct rig *r)
+{
+	(void)r;
+	return document.is_there;
+}
+
+static bool is_at_rest(struct rig *r)
+{
+	return !mover_is_busy(moves_mover(r->d.moves)) && is_quiet(r) && all_are_as_held(r);
+}
+
+static void ask(struct rig *r, const char *question)
+{
+	struct err e;
+
+	arena_fini(&document.arena);
+	document.is_there = false;
+	if (moves_ask(r->d.moves, question, on_document, &document, &e))
+		fail_msg("%s", e.text);
+	wait_until(r, is_answered);
+}
+
+/* The question for a pod of one container with so many CPUs. */
+static void ask_for(struct rig *r, const char *what, unsigned cpus)
+{
+	const struct ask container = {.name = "main",
+		.cpu_milli = (uint64_t)cpus * MILLI_PER_CPU,
+		.nr_memory = 1,
+		.memory = {{0, 1 << 20}}};
+	const struct pod pod = {.sandbox_id = "s",
+		.uid = "new",
+		.ns = "default",
+		.name = "new",
+		.qos = QOS_GUARANTEED,
+		.nr = 1,
+		.container = &container};
+	const struct decision refused = {0};
+	const struct request whole = {.container_id = "",
+		.ask = pod_ask(&pod),
+		.pod = pod_identity(&pod),
+		.cpus = "",
+		.mems = ""};
+	const struct record record = {.op = RECORD_REFUSE,
+		.cause = "",
+		.container_id = "",
+		.request = &whole,
+		.decision = &refused,
+		.pod = &pod};
+	char line[LINE_BYTES], question[QUESTION_BYTES];
+
+	assert_true(journal_json_record(&record, &r->d.topo.ids, line, sizeof line, NULL) > 0);
+	(void)snprintf(question, sizeof question, "%s 3 %s", what, line);
+	ask(r, question);
+}
+
+/* Of two NUMA nodes of eight CPUs the first has six in use, and the second two: no eight, and no
+ * seven, are free on either, before the second container goes to the first. */
+static struct rig *fragmented_node(struct box **small)
+{
+	struct rig *r = rig_new_by(true, "v0.12.5", true);
+
+	put_unbounded(r);
+	r->memory_limit = 1 << 20; /* so that it is pinned */
+	r->d.settings.topology_policy = POLICY_RESTRICTED;
+	r->d.settings.defrag.mode = DEFRAG_ON_DEMAND;
+	recorder_write_anew(&r->d); /* with these settings */
+	(void)start_box(r, 1, 7);
+	*small = start_box(r, 2, 2);
+	call(r, NRI_CALL_STOP, &r->box[1]);
+	r->box[1].c.runs = false;
+	wait_until(r, is_quiet);
+	(void)start_box(r, 3, 6);
+	assert_true(cpus_are(r, *small, "8-9"));
+	assert_true(cpus_are(r, &r->box[3], "0-5"));
+	document = (struct document){0};
+	return r;
+}
+
+static void end(struct rig *r)
+{
+	arena_fini(&document.arena);
+	free(steal(document.text));
+	rig_free(r);
+}
+
+static const char *mems_of(const struct rig *r, const struct box *b)
+{
+	char name[PATH_BYTES / 2];
+
+	(void)snprintf(name, sizeof name, "sys/fs/cgroup%s/cpuset.mems", b->cgroup);
+	return content(r, name);
+}
+
+static void a_plan_says_what_would_move_and_moves_nothing(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	ask_for(r, "plan", 7);
+	assert_int_equal(document.rc, 0);
+	const struct moves *m = &document.moves;
+	assert_true(m->found);
+	assert_int_equal(m->nr, 1);
+	assert_string_equal(m->pod, "default/new");
+	assert_null(m->cannot);
+	assert_string_equal(m->at[0].id, small->c.id);
+	assert_string_equal(m->at[0].from_nodes, "1");
+	assert_string_equal(m->at[0].to_nodes, "0");
+	assert_int_equal(m->at[0].state, MOVE_PLANNED);
+	assert_true(cpus_are(r, small, "8-9"));
+	ask_for(r, "plan", 6);
+	assert_true(document.moves.found);
+	assert_int_equal(document.moves.nr, 0);
+	ask_for(r, "plan", 15); /* not even an empty machine */
+	assert_false(document.moves.found);
+	end(r);
+}
+
+/* What was decided can be decided again from the journal alone, the plan as well. */
+static void assert_the_replay_is_the_same(const struct rig *r)
+{
+	char command[2 * PATH_BYTES];
+	char self[PATH_BYTES] = "";
+
+	assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+	assert_int_equal(count_lines(r, "journal", "\"basis\":{\"moves\":3"), 1);
+	(void)snprintf(command, sizeof command, "%.*s/../numafit replay %s/journal >%s/replayed",
+		(int)(strrchr(self, '/') - self), self, r->dir, r->dir);
+	assert_int_equal(system(command), 0);
+	(void)snprintf(command, sizeof command,
+		"%.*s/../numafit explain --run-directory %s default/p2 >%s/replayed",
+		(int)(strrchr(self, '/') - self), self, r->dir, r->dir);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(count_lines(r, "replayed", "CPUs 6-7 on NUMA node 0"), 1);
+}
+
+static void a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	ask_for(r, "apply", 7);
+	assert_int_equal(document.rc, 0);
+	assert_int_equal(document.moves.state, MOVES_UNDER_WAY);
+	wait_until(r, is_at_rest);
+	assert_true(cpus_are(r, small, "6-7"));
+	assert_string_equal(mems_of(r, small), "0");
+	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/podp2/cpuset.cpus"), "6-7");
+	assert_true(r->unasked > 0); /* the runtime knows the new cpuset, too */
+	ask(r, "show");
+	assert_int_equal(document.moves.state, MOVES_DONE);
+	assert_int_equal(document.moves.at[0].state, MOVE_DONE);
+	struct box *new = create_box(r, 4, 7);
+	assert_int_equal(cpuset_count(&held(r, new)->decision.cpus), 7);
+	assert_true(held(r, new)->decision.preferred);
+	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
+	assert_int_equal(count_lines(r, "journal", "\"op\":\"move\""), 1);
+	assert_int_equal(count_lines(r, "journal", "\"op\":\"moved\""), 1);
+	assert_the_replay_is_the_same(r);
+	end(r);
+}
+
+static void in_mode_advise_nothing_is_moved(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	r->d.settings.defrag.mode = DEFRAG_ADVISE;
+	ask_for(r, "apply", 7);
+	assert_int_equal(document.rc, 0);
+	assert_int_equal(document.moves.state, MOVES_ONLY_PLANNED);
+	assert_string_equal(
+		document.moves.cannot, "defragment.mode is advise: it is to be on-demand or auto");
+	assert_true(cpus_are(r, small, "8-9"));
+	end(r);
+}
+
+/* A folder in the file's place refuses root, too. */
+static void break_file(const struct rig *r, const struct box *b, const char *file)
+{
+	char path[PATH_BYTES];
+
+	(void)snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/%s", r->root, b->cgroup, file);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void a_write_of_mems_that_fails_is_undone(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	break_file(r, small, "cpuset.mems");
+	r->ignores = true; /* the runtime's own write would fail as well */
+	ask_for(r, "apply", 7);
+	while (mover_is_busy(moves_mover(r->d.moves)))
+		wait_until(r, is_quiet);
+	assert_true(cpus_are(r, small, "8-9"));
+	assert_null(ledger_view(engine_ledger(r->d.engine))->moving);
+	ask(r, "show");
+	assert_int_equal(document.moves.state, MOVES_FAILED);
+	assert_int_equal(document.moves.at[0].state, MOVE_UNDONE);
+	assert_non_null(strstr(document.moves.at[0].why, "cpuset.mems"));
+	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
+	end(r);
+}
+
+static void a_second_plan_waits_for_the_first_ones_end(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	ask_for(r, "apply", 7);
+	ask_for(r, "apply", 7);
+	if (document.rc != -EREMOTEIO && document.moves.nr)
+		fail_msg("%s", document.text);
+	wait_until(r, is_at_rest);
+	end(r);
+}
+
+static void what_is_no_question_is_refused(void **state)
+{
+	static const char *const bad[] = {"", "plan", "plan x", "plan 9", "apply 0 {", "move 1"};
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	struct err e = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		document.is_there = false;
+		if (moves_ask(r->d.moves, bad[i], on_document, &document, &e)) {
+			assert_true(*e.text);
+			continue;
+		}
+		wait_until(r, is_answered);
+		if (document.rc != -EREMOTEIO)
+			fail_msg("%s is taken", bad[i]);
+		arena_fini(&document.arena);
+	}
+	assert_int_equal(moves_ask(r->d.moves, "show", on_document, &document, &e), -ENOENT);
+	document.arena = (struct arena){0};
+	end(r);
+}
+
+static void who_hangs_up_is_not_answered(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	struct err e;
+
+	(void)state;
+	assert_int_equal(moves_ask(r->d.moves, "plan 3", on_document, &document, &e), 0);
+	moves_forget(r->d.moves, &document);
+	for (unsigned i = 0; i < 10; i++)
+		wait_until(r, is_quiet);
+	assert_false(document.is_there);
+	end(r);
+}
+
+/* By itself */
+
+static bool small_has_moved(struct rig *r)
+{
+	return cpus_are(r, &r->box[2], "6-7") && is_at_rest(r);
+}
+
+static void create_refused_box(struct rig *r, unsigned i, unsigned cpus)
+{
+	r->refusal = "NUMA";
+	(void)create_box(r, i, cpus);
+	assert_null(held(r, &r->box[i]));
+	r->refusal = NULL;
+}
+
+static void a_refused_pod_makes_room_by_itself_where_that_is_allowed(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	r->d.settings.defrag.mode = DEFRAG_AUTO;
+	r->d.settings.defrag.movable = MOVABLE_ALL;
+	create_refused_box(r, 4, 7); /* it comes again */
+	wait_until(r, small_has_moved);
+	(void)create_box(r, 4, 7);
+	assert_non_null(held(r, &r->box[4]));
+	end(r);
+}
+
+static void wait_for_the_plan(struct rig *r)
+{
+	for (unsigned i = 0; i < 50; i++)
+		wait_until(r, is_quiet);
+}
+
+static void nothing_moves_by_itself_beyond_its_limits_or_without_leave(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	r->d.settings.defrag.mode = DEFRAG_AUTO; /* no pod has the annotation */
+	create_refused_box(r, 4, 7);
+	wait_for_the_plan(r);
+	assert_true(cpus_are(r, small, "8-9"));
+	r->d.settings.defrag.movable = MOVABLE_ALL;
+	r->d.settings.defrag.moves_per_hour = 0;
+	create_refused_box(r, 5, 7);
+	wait_for_the_plan(r);
+	assert_true(cpus_are(r, small, "8-9"));
+	end(r);
+}
+
+/* A daemon that ends amid a move, and begins again */
+
+static void a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	struct decision to;
+
+	(void)state;
+	to = held(r, small)->decision;
+	(void)cpuset_parse(&to.cpus, "6-7", 3, NULL);
+	to.mems = to.nodes = nodeset_of(0);
+	for (unsigned i = 0; i < to.nr_blocks; i++)
+		to.blocks[i].nodes = nodeset_of(0);
+	assert_int_equal(engine_begin_move(r->d.engine, 1, small->c.id, &to, NULL, NULL), 0);
+	stop_daemon(r);
+	set_cpus(r, small, "6-9"); /* as far as it had come */
+	read_machine(r, machine);
+	start_daemon(r);
+	wait_until(r, small_has_moved);
+	assert_string_equal(mems_of(r, small), "0");
+	assert_null(ledger_view(engine_ledger(r->d.engine))->moving);
+	end(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plan_says_what_would_move_and_moves_nothing),
+		cmocka_unit_test(
+			a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits),
+		cmocka_unit_test(in_mode_advise_nothing_is_moved),
+		cmocka_unit_test(a_write_of_mems_that_fails_is_undone),
+		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
+		cmocka_unit_test(what_is_no_question_is_refused),
+		cmocka_unit_test(who_hangs_up_is_not_answered),
+		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
+		cmocka_unit_test(nothing_moves_by_itself_beyond_its_limits_or_without_leave),
+		cmocka_unit_test(a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
