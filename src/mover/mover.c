@@ -317,9 +317,12 @@ static void begin_next(struct mover *m)
 	}
 	m->waits = 0;
 	const struct holding *h = holding_of(m);
-	int rc = h && cpuset_equal(&h->decision.cpus, &p->from.cpus)
-			 ? 0
-			 : err_set(&e, EAGAIN, "the container is gone, or has other CPUs by now");
+	const bool is_as_planned =
+		h && !h->starting && cpuset_equal(&h->decision.cpus, &p->from.cpus);
+	int rc = is_as_planned ? 0
+			       : err_set(&e, EAGAIN,
+					 "the container is gone, does not run yet, or has other "
+					 "CPUs by now");
 	if (rc || begin_move(m, &e)) {
 		give_up_plan(m, &e);
 		return;
