@@ -31,6 +31,9 @@ enum fault {
 	/* and those of each write of a cgroup's file: before one and behind it */
 	FAULT_TO_WRITE_CGROUP,
 	FAULT_CGROUP_WRITTEN,
+	/* and those of the thread that writes cpuset.mems, which passes no others */
+	FAULT_TO_WRITE_MEMS,
+	FAULT_MEMS_WRITTEN,
 	/* and those of each write of an interrupt's or a CPU's file */
 	FAULT_TO_WRITE_TUNABLE,
 	FAULT_TUNABLE_WRITTEN,
@@ -56,8 +59,11 @@ int fault_of_write(void);
 /* The longest line of the journal: max or, where NUMAFIT_FAULT_LINE says so, fewer bytes, so that
  * records of everyday have several lines. */
 size_t fault_line_bytes(size_t max);
-/* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where NUMAFIT_FAULT_ROOT
- * says so, a folder. */
+/* How long a write of cpuset.mems takes, beside the write itself: 0 or, where NUMAFIT_FAULT_MEMS_MS
+ * says so, milliseconds, as there were pages to move. */
+void fault_move_pages(void);
+/* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where
+ * NUMAFIT_FAULT_ROOT says so, a folder. */
 const char *fault_root(void);
 /* Whether it is one, so that the machine's description is taken for that of this machine. */
 bool fault_has_root(void);
@@ -80,6 +86,7 @@ static inline size_t fault_line_bytes(size_t max)
 {
 	return max;
 }
+static inline void fault_move_pages(void) {}
 static inline const char *fault_root(void)
 {
 	return "/";
