@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum {
-	AGAIN_MS = 1000, /* what could not be recorded, */
-	WAIT_MS = 50,    /* and a container that is being updated, are tried again then */
+	AGAIN_MS = 1000, /* what could not be recorded is tried again then, */
+	WAIT_MS = 50,    /* and so is what waits for the runtime's updates */
 	WAITS_MAX = 600,
 	USES_MAX = 1 << 14 /* moves that are remembered, for limits */
 };
@@ -46,6 +46,7 @@ struct mover {
 	enum mover_step step;
 	bool back; /* MOVER_ENDS: where it came from */
 	unsigned waits;
+	struct mems_written written; /* what came of the last write, while its end waits */
 	char *pod_of_plan;
 	unsigned nr, at;
 	struct planned_move move[DEFRAG_MOVES_MAX];
@@ -131,6 +132,18 @@ static uint64_t bytes_on(const struct mover *m, struct nodeset nodes)
 }
 
 /* Steps */
+
+/* Whether to come back later, as the runtime may be updating containers; not for ever, with one
+ * that always does. */
+static bool waits_for_runtime(struct mover *m)
+{
+	if (m->w.is_updating(m->w.ctx) && m->waits++ < WAITS_MAX) {
+		loop_timer_set(m->timer, WAIT_MS);
+		return true;
+	}
+	m->waits = 0;
+	return false;
+}
 
 static void begin_next(struct mover *m);
 
@@ -219,18 +232,19 @@ static void go_back(struct mover *m, const struct err *why)
 	end_move(m);
 }
 
-static void on_mems_written(void *ctx, const struct mems_written *w)
+/* Its memory is where it was to go, or the kernel has refused that. */
+static void after_mems(struct mover *m)
 {
-	struct mover *m = ctx;
+	const struct mems_written *w = &m->written;
 	struct planned_move *p = &m->move[m->at];
 	struct err e = w->error;
 
-	if (m->step == MOVER_IDLE)
-		return;
 	if (!is_on_its_way(m)) {
 		leave_move(m);
 		return;
 	}
+	if (waits_for_runtime(m))
+		return;
 	if (m->step == MOVER_GOES_BACK) {
 		(void)write_cpus(m, &p->from.cpus, &e); /* what the pod's cgroup leaves it, else */
 		end_move(m);
@@ -244,6 +258,15 @@ static void on_mems_written(void *ctx, const struct mems_written *w)
 	move_rate_note(&m->rate, p->bytes, w->ns);
 	m->back = false;
 	end_move(m);
+}
+
+static void on_mems_written(void *ctx, const struct mems_written *w)
+{
+	struct mover *m = ctx;
+
+	m->written = *w;
+	if (m->step != MOVER_IDLE)
+		after_mems(m);
 }
 
 /* The container may run on both from here on: nobody else runs on what it gets. */
@@ -290,15 +313,14 @@ static void begin_next(struct mover *m)
 		return;
 	}
 	m->step = MOVER_BEGINS;
-	if (m->w.is_updating(m->w.ctx, p->id) && m->waits++ < WAITS_MAX) {
-		loop_timer_set(m->timer, WAIT_MS); /* or the old CPUs would be set amid the move */
+	if (waits_for_runtime(m)) /* or what the container gets would be set for others again */
 		return;
-	}
-	m->waits = 0;
 	const struct holding *h = holding_of(m);
 	int rc = h && cpuset_equal(&h->decision.cpus, &p->from.cpus)
 			 ? 0
 			 : err_set(&e, EAGAIN, "the container is gone, or has other CPUs by now");
+	if (!rc && m->w.is_updating(m->w.ctx))
+		rc = err_set(&e, EAGAIN, "the runtime updates containers all the time");
 	if (rc || engine_begin_move(*m->w.engine, loop_wall_ms(), p->id, &p->to, &e)) {
 		give_up_plan(m, &e);
 		return;
@@ -316,6 +338,8 @@ static void on_timer(void *ctx)
 
 	if (m->step == MOVER_BEGINS)
 		begin_next(m);
+	else if (m->step == MOVER_GOES || m->step == MOVER_GOES_BACK)
+		after_mems(m);
 	else if (m->step == MOVER_ENDS && is_on_its_way(m))
 		end_move(m);
 	else if (m->step == MOVER_ENDS)

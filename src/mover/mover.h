@@ -26,8 +26,10 @@ struct mover_world {
 	int (*follow_pool)(void *ctx, struct err *e);
 	/* The container is to be updated by the runtime as well. */
 	void (*must_update)(void *ctx, const char *container_id);
-	/* Whether the runtime is just doing so. */
-	bool (*is_updating)(void *ctx, const char *container_id);
+	/* Whether the runtime may still set a container as it was before: it has been asked to, or
+	 * was answered so, just now. A move neither begins nor ends then, or that container would
+	 * run on CPUs of another one. */
+	bool (*is_updating)(void *ctx);
 };
 struct mover *mover_new(const struct mover_world *w);
 /* Before loop_free(). A move that is under way stays so in the ledger. NULL is fine. */

@@ -44,8 +44,9 @@ struct rig {
 	struct box box[BOXES];
 	struct box *created;
 	struct asked asked;
-	struct loop_timer *poll;
-	bool looks; /* the life's first rest is still to come */
+	struct loop_timer *poll, *later;
+	bool amid_plan; /* its moves are about to begin: there is time for it */
+	bool looks;     /* the life's first rest is still to come */
 	char unrest[2 * TEXT];
 	unsigned creates, owners, rests, asks, plans, moves, amid, ended_amid, ended_there,
 		ended_back, came_away, went_away, errors, kept;

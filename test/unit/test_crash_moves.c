@@ -16,6 +16,7 @@ enum {
 	PASSES = 24,
 	MEMS_PASSES = 3,
 	KILL_US = 8000,
+	AMID_MS = 90,
 	MEMS_MS = 12,
 	REST_POLL_MS = 3,
 	LINE_BYTES = 600,
@@ -108,7 +109,45 @@ static void hang_up(struct asked *a)
 
 static void wait_for_rest(void *ctx);
 
-/* Others are called while it is made, or not. */
+static struct box *any_box(struct rig *r)
+{
+	unsigned from = random_below(&r->crash.random, BOXES);
+
+	for (unsigned i = 0; i < BOXES; i++)
+		if (r->box[(from + i) % BOXES].c.runs)
+			return &r->box[(from + i) % BOXES];
+	return NULL;
+}
+
+/* It waits until the runtime has done what it was answered, which an event of any container says.
+ */
+static void let_it_begin(struct rig *r)
+{
+	struct box *b = any_box(r);
+
+	r->amid_plan = b;
+	if (b)
+		call(r, NRI_CALL_POST_START, b);
+	else
+		next_call(r);
+}
+
+/* Others are called while it is made, or not; or the daemon is killed. */
+static void go_on_amid(void *ctx)
+{
+	struct rig *r = ctx;
+
+	if (r->crash.dead)
+		return;
+	if (r->crash.fault == NR_DEATHS && random_chance(&r->crash.random, 50))
+		r->crash.calls = 1;
+	crash_perhaps_kill(&r->crash);
+	if (random_chance(&r->crash.random, 40))
+		wait_for_rest(r);
+	else
+		next_call(r);
+}
+
 static void take_document(struct rig *r)
 {
 	struct asked *a = &r->asked;
@@ -122,17 +161,14 @@ static void take_document(struct rig *r)
 		r->errors++; /* others are being made */
 	} else {
 		r->plans += m.nr > 0;
-		moves = m.state == MOVES_UNDER_WAY && r->crash.fault == NR_DEATHS;
+		moves = m.state == MOVES_UNDER_WAY;
 		r->moves += m.state == MOVES_UNDER_WAY;
 	}
 	arena_fini(&arena);
 	hang_up(a);
 	remember_files(r);
-	if (moves && random_chance(&r->crash.random, 40))
-		r->crash.calls = 1;
-	crash_perhaps_kill(&r->crash);
-	if (random_chance(&r->crash.random, 40))
-		wait_for_rest(r);
+	if (moves)
+		let_it_begin(r);
 	else
 		next_call(r);
 }
@@ -267,8 +303,13 @@ static void answered(void *ctx, enum nri_call what, const struct nri_answer *a)
 	if (what == NRI_CALL_CREATE)
 		created(r, a);
 	containers_are_apart(r);
-	if (what != NRI_CALL_CREATE || a->status)
+	if (what == NRI_CALL_CREATE && !a->status)
+		return; /* it is reported to run */
+	if (r->amid_plan && !r->crash.dead)
+		loop_timer_set(r->later, random_below(&r->crash.random, AMID_MS));
+	else
 		next_call(r);
+	r->amid_plan = false;
 }
 
 static void configured(void *ctx, const char *name, const char *index, uint32_t events)
@@ -304,6 +345,8 @@ static void died(void *ctx)
 	if (!r->crash.killed || r->crash.fault == NR_DEATHS)
 		r->deaths[r->crash.fault]++;
 	loop_timer_stop(r->poll);
+	loop_timer_stop(r->later);
+	r->amid_plan = false;
 	perhaps_over(r);
 }
 
@@ -418,6 +461,7 @@ static struct rig *rig_new(void)
 	c->daemon.log = open(getenv("CRASH_LOG") ? getenv("CRASH_LOG") : "/dev/null",
 		O_WRONLY | O_CREAT | O_APPEND, 0644);
 	r->poll = loop_timer_new(c->loop, wait_for_rest, r);
+	r->later = loop_timer_new(c->loop, go_on_amid, r);
 	c->runtime = (struct fake_runtime){.loop = c->loop,
 		.options = {.name = "crash", .version = "1"},
 		.events = {.ctx = r, .configured = configured, .answered = answered},

@@ -241,6 +241,29 @@ static void a_second_plan_waits_for_the_first_ones_end(void **state)
 	end(r);
 }
 
+static bool has_moved(struct rig *r)
+{
+	return !mover_is_busy(moves_mover(r->d.moves));
+}
+
+/* Else it would set for others what the container gets. */
+static void a_move_waits_until_the_runtime_has_done_what_it_was_answered(void **state)
+{
+	enum { RUNTIME_MS = 500 };
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	const uint64_t before = loop_monotonic_ns();
+
+	(void)state;
+	(void)create_box(r, 4, 0);
+	ask_for(r, "apply", 7);
+	assert_int_equal(document.moves.state, MOVES_UNDER_WAY);
+	wait_until(r, has_moved);
+	assert_true(cpus_are(r, small, "6-7"));
+	assert_true(loop_monotonic_ns() - before >= (uint64_t)RUNTIME_MS * NS_PER_MS);
+	end(r);
+}
+
 static void what_is_no_question_is_refused(void **state)
 {
 	static const char *const bad[] = {"", "plan", "plan x", "plan 9", "apply 0 {", "move 1"};
@@ -368,6 +391,7 @@ int main(void)
 		cmocka_unit_test(in_mode_advise_nothing_is_moved),
 		cmocka_unit_test(a_write_of_mems_that_fails_is_undone),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
+		cmocka_unit_test(a_move_waits_until_the_runtime_has_done_what_it_was_answered),
 		cmocka_unit_test(what_is_no_question_is_refused),
 		cmocka_unit_test(who_hangs_up_is_not_answered),
 		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
