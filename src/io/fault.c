@@ -3,6 +3,8 @@
 #ifdef NUMAFIT_FAULTS
 
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -140,6 +142,19 @@ void fault_move_pages(void)
 bool fault_has_root(void)
 {
 	return getenv("NUMAFIT_FAULT_ROOT") != NULL;
+}
+
+int fault_write_whole(const char *path, const char *text)
+{
+	char aside[PATH_MAX];
+
+	(void)snprintf(aside, sizeof aside, "%s.%lx", path, (unsigned long)pthread_self());
+	FILE *f = fopen(aside, "we");
+	if (!f)
+		return -errno;
+	bool written = fputs(text, f) >= 0;
+	written = fclose(f) == 0 && written;
+	return written && rename(aside, path) == 0 ? 0 : -errno;
 }
 
 const char *fault_root(void)

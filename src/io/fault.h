@@ -67,6 +67,9 @@ void fault_move_pages(void);
 const char *fault_root(void);
 /* Whether it is one, so that the machine's description is taken for that of this machine. */
 bool fault_has_root(void);
+/* In it files stand for the kernel's, which take a write as a whole: nobody sees a part of one, nor
+ * is a part left when its writer dies. 0 or -errno. */
+int fault_write_whole(const char *path, const char *text);
 #else
 static inline void fault_point(enum fault f)
 {
@@ -94,6 +97,11 @@ static inline const char *fault_root(void)
 static inline bool fault_has_root(void)
 {
 	return false;
+}
+static inline int fault_write_whole(const char *path, const char *text)
+{
+	(void)path, (void)text;
+	return 0;
 }
 #endif
 

@@ -18,8 +18,7 @@
 enum {
 	AGAIN_MS = 1000, /* what could not be recorded is tried again then, */
 	WAIT_MS = 50,    /* and so is what waits for the runtime's updates */
-	WAITS_MAX = 600,
-	USES_MAX = 1 << 14 /* moves that are remembered, for limits */
+	WAITS_MAX = 600
 };
 
 /* A move of the plan at hand. */
@@ -35,10 +34,6 @@ struct planned_move {
 /* What is to happen when the write of cpuset.mems is done, or the timer is. */
 enum mover_step { MOVER_IDLE, MOVER_BEGINS, MOVER_GOES, MOVER_GOES_BACK, MOVER_ENDS };
 
-struct use {
-	uint64_t at_ns, bytes;
-};
-
 struct mover {
 	struct mover_world w;
 	struct mems_write *write;
@@ -52,9 +47,7 @@ struct mover {
 	struct planned_move move[DEFRAG_MOVES_MAX];
 	struct move_rate rate;
 	struct mover_counters counters;
-	struct {
-		VEC(struct use);
-	} uses; /* in order of time */
+	struct move_uses uses;
 };
 
 static const struct ledger *ledger_of(const struct mover *m)
@@ -287,13 +280,6 @@ static void widen_and_go(struct mover *m)
 		go_back(m, &e);
 }
 
-static void note_use(struct mover *m, uint64_t bytes)
-{
-	if (m->uses.nr == USES_MAX)
-		vec_remove(&m->uses, 0);
-	*vec_push(&m->uses) = (struct use){loop_monotonic_ns(), bytes};
-}
-
 /* The plan was made for a node that may have changed since. */
 static void give_up_plan(struct mover *m, const struct err *e)
 {
@@ -327,7 +313,7 @@ static void begin_next(struct mover *m)
 	}
 	p->state = MOVE_UNDER_WAY;
 	p->bytes = number_max(bytes_on(m, p->from.mems), 1);
-	note_use(m, p->bytes);
+	move_uses_note(&m->uses, loop_monotonic_ns(), p->bytes);
 	log_move(m, LOG_INFO, "move-begins");
 	widen_and_go(m);
 }
@@ -496,15 +482,9 @@ bool mover_show(const struct mover *m, struct moves *out)
 	return true;
 }
 
-struct mover_use mover_use_since(const struct mover *m, uint64_t ns)
+const struct move_uses *mover_uses(const struct mover *m)
 {
-	struct mover_use u = {0};
-
-	for (size_t i = m->uses.nr; i-- > 0 && m->uses.at[i].at_ns >= ns;) {
-		u.moves++;
-		u.bytes += m->uses.at[i].bytes;
-	}
-	return u;
+	return &m->uses;
 }
 
 struct mover_counters mover_counters(const struct mover *m)
@@ -531,6 +511,6 @@ void mover_free(struct mover *m)
 	mems_write_free(m->write);
 	loop_timer_close(m->timer);
 	forget_plan(m);
-	vec_fini(&m->uses);
+	move_uses_fini(&m->uses);
 	free(m);
 }

@@ -5,6 +5,7 @@
 
 #include <host/cgroup.h>
 #include <io/loop.h>
+#include <numafit/move_limits.h>
 
 struct mover;
 struct planned;
@@ -50,12 +51,8 @@ void mover_note_synchronized(struct mover *m);
 
 /* Milliseconds that moving so many bytes is expected to take. */
 uint64_t mover_expected_ms(const struct mover *m, uint64_t bytes);
-/* Moves that were begun since then (loop_monotonic_ns()), and their bytes. */
-struct mover_use {
-	unsigned moves;
-	uint64_t bytes;
-};
-struct mover_use mover_use_since(const struct mover *m, uint64_t ns);
+/* Those that were begun in this life (loop_monotonic_ns()). */
+const struct move_uses *mover_uses(const struct mover *m);
 
 /* For metrics. */
 struct mover_counters {

@@ -15,9 +15,7 @@
 enum {
 	TRIALS_ASKED = 20000,  /* somebody waits for the plan */
 	TRIALS_REFUSED = 2000, /* nobody does, and there may be many */
-	WORDS_MAX = 1024,
-	SECONDS_PER_MINUTE = 60,
-	SECONDS_PER_HOUR = 3600
+	WORDS_MAX = 1024
 };
 
 struct moves_asker {
@@ -110,20 +108,6 @@ static void answer_asker(struct moves_asker *x, const struct planned *p, const c
 	answer_moves(x, &m);
 }
 
-/* Whether what moves by themselves is within its limits. */
-static bool is_within_limits(const struct moves_asker *x, const struct defrag_plan *plan)
-{
-	const uint64_t now = loop_monotonic_ns(), rate = x->w.settings->defrag.bytes_per_minute;
-	const uint64_t hour = (uint64_t)SECONDS_PER_HOUR * NS_PER_S,
-		       minutes = number_max((plan->cost.bytes + rate - 1) / rate, 1),
-		       span = minutes * SECONDS_PER_MINUTE * NS_PER_S;
-	const struct mover_use in_hour = mover_use_since(x->mover, now > hour ? now - hour : 0),
-			       lately = mover_use_since(x->mover, now > span ? now - span : 0);
-
-	return in_hour.moves + plan->nr <= x->w.settings->defrag.moves_per_hour &&
-	       lately.bytes + plan->cost.bytes <= rate * minutes;
-}
-
 static int plan_for_refused(struct moves_asker *x, const char *record, bool by_itself)
 {
 	const struct plan_question q = {.record = record,
@@ -141,7 +125,8 @@ static void make_by_itself(struct moves_asker *x, const struct planned *p, const
 	char why[sizeof((struct err *)0)->text * 2], name[512];
 	struct err e;
 
-	if (!is_within_limits(x, &p->plan))
+	if (!move_uses_allow(mover_uses(x->mover), x->w.settings, loop_monotonic_ns(), p->plan.nr,
+		    p->plan.cost.bytes))
 		(void)err_set(&e, EAGAIN, "defragment.maxMovesPerHour or maxBytesPerMinute");
 	else if (!mover_make(x->mover, p, pod, &e))
 		return;

@@ -204,6 +204,18 @@ static inline struct cpuset in_force(const struct rig *r, const struct box *b)
 	return cpus;
 }
 
+static inline void say_files(const struct rig *r, const struct box *b)
+{
+	const char *const dirs[] = {b->c.cpu_milli ? b->pod : burstable, b->pod, b->dir};
+	char text[CGROUP_TEXT_BYTES];
+
+	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+		(void)made_read(&r->made, dirs[i], "cpuset.cpus", text);
+		print_message("%s: \"%s\"\n", dirs[i], text);
+	}
+	print_message("the runtime has \"%s\" for it\n", b->c.cpus);
+}
+
 /* A daemon that lives may take CPUs from one and give them to the other between two looks. */
 static inline void is_apart_from(const struct rig *r, const struct box *a, const struct box *b)
 {
@@ -216,10 +228,13 @@ static inline void is_apart_from(const struct rig *r, const struct box *a, const
 		has = in_force(r, b);
 	} while (cpuset_intersects(&own, &has) && !is_dead(r) && ++looks < LOOKS);
 	/* what a daemon that has just died has left half written is mended first */
-	if (cpuset_intersects(&own, &has) && is_dead(r) == r->crash.dead)
-		fail_msg("%s has %s for itself, and %s runs on %s (the daemon %s)", a->dir,
-			cpuset_format(&own, x, sizeof x), b->dir, cpuset_format(&has, y, sizeof y),
-			r->crash.dead ? "is dead" : "lives");
+	if (!cpuset_intersects(&own, &has) || is_dead(r) != r->crash.dead)
+		return;
+	say_files(r, a);
+	say_files(r, b);
+	fail_msg("%s has %s for itself, and %s runs on %s (the daemon %s)", a->dir,
+		cpuset_format(&own, x, sizeof x), b->dir, cpuset_format(&has, y, sizeof y),
+		r->crash.dead ? "is dead" : "lives");
 }
 
 /* By what is in force nobody runs on CPUs of another one. */
