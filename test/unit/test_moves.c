@@ -333,9 +333,24 @@ static void a_refused_pod_makes_room_by_itself_where_that_is_allowed(void **stat
 	end(r);
 }
 
+/* Plans for refused pods do not follow one another at once, however many are refused. */
+static void a_pod_that_is_refused_while_another_ones_plan_is_made_has_its_own_later(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	r->d.settings.defrag.mode = DEFRAG_AUTO;
+	r->d.settings.defrag.movable = MOVABLE_ALL;
+	create_refused_box(r, 4, 15); /* for which there is no plan */
+	create_refused_box(r, 5, 7);
+	wait_until(r, small_has_moved);
+	end(r);
+}
+
 static void wait_for_the_plan(struct rig *r)
 {
-	for (unsigned i = 0; i < 50; i++)
+	for (unsigned i = 0; i < 250; i++) /* with the rest that may come before it */
 		wait_until(r, is_quiet);
 }
 
@@ -395,6 +410,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_question_is_refused),
 		cmocka_unit_test(who_hangs_up_is_not_answered),
 		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
+		cmocka_unit_test(
+			a_pod_that_is_refused_while_another_ones_plan_is_made_has_its_own_later),
 		cmocka_unit_test(nothing_moves_by_itself_beyond_its_limits_or_without_leave),
 		cmocka_unit_test(a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life),
 	};
