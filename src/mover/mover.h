@@ -36,8 +36,8 @@ struct mover *mover_new(const struct mover_world *w);
 /* Before loop_free(). A move that is under way stays so in the ledger. NULL is fine. */
 void mover_free(struct mover *m);
 
-/* Make these moves, in their order; the plan is copied. pod: for whom room is made, or "". 0; or
- * the error of can(); -EBUSY: others are under way. */
+/* Make these moves, in their order; the plan is copied. pod: the one that room is made for, or "".
+ * 0; or the error of can(); -EBUSY: others are under way. */
 int mover_make(struct mover *m, const struct planned *p, const char *pod, struct err *e);
 bool mover_is_busy(const struct mover *m);
 

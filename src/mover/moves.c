@@ -104,7 +104,7 @@ static void answer_asker(struct moves_asker *x, const struct planned *p, const c
 			defrag_mode_words[x->w.settings->defrag.mode]);
 	describe(x, p, pod, words, &m);
 	m.cannot = cannot.code ? cannot.text : NULL;
-	if (x->apply && p->plan.nr && !cannot.code) {
+	if (x->apply && !x->forgotten && p->plan.nr && !cannot.code) {
 		if (mover_make(x->mover, p, pod, &cannot)) {
 			answer_error(x, &cannot);
 			return;
