@@ -150,7 +150,7 @@ static void a_move_begins(struct world *w, struct random *r)
 {
 	struct running *c = any_running(w, r);
 	const struct holding *h = c ? ledger_find(engine_ledger(w->g), c->id) : NULL;
-	const struct wishes *wishes = &c->req.ask.wishes;
+	const struct wishes none = {0}, *wishes = c ? &c->req.ask.wishes : &none;
 	struct decision to;
 	struct err e;
 
