@@ -59,7 +59,10 @@ static void *write_mems(void *arg)
 
 	(void)setpriority(PRIO_PROCESS, 0, NICE_LEAST);
 	uint64_t began = loop_monotonic_ns();
+	fault_point(FAULT_TO_WRITE_MEMS);
 	job->result.rc = file_set(job->path, job->mems, &job->result.error);
+	fault_move_pages();
+	fault_point(FAULT_MEMS_WRITTEN);
 	job->result.ns = loop_monotonic_ns() - began;
 	hand_over(job);
 	return NULL;

@@ -3,13 +3,16 @@
 #ifdef NUMAFIT_FAULTS
 
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { NAME_MAX_BYTES = 32 };
+enum { NAME_MAX_BYTES = 32, DECIMAL = 10, MS_PER_SECOND = 1000, NS_PER_MILLI = 1000000 };
 
 static const struct {
 	const char *name;
@@ -32,6 +35,8 @@ static const struct {
 	[FAULT_BETWEEN_LINES] = {"between-lines", 0},
 	[FAULT_TO_WRITE_CGROUP] = {"to-write-cgroup", 0},
 	[FAULT_CGROUP_WRITTEN] = {"cgroup-written", 0},
+	[FAULT_TO_WRITE_MEMS] = {"to-write-mems", 0},
+	[FAULT_MEMS_WRITTEN] = {"mems-written", 0},
 	[FAULT_TO_WRITE_TUNABLE] = {"to-write-tunable", 0},
 	[FAULT_TUNABLE_WRITTEN] = {"tunable-written", 0},
 	[FAULT_ENOSPC] = {"enospc", ENOSPC},
@@ -118,16 +123,38 @@ int fault_of_write(void)
 
 size_t fault_line_bytes(size_t max)
 {
-	enum { DECIMAL = 10 };
 	const char *text = getenv("NUMAFIT_FAULT_LINE");
 	size_t bytes = text ? strtoul(text, NULL, DECIMAL) : max;
 
 	return bytes && bytes < max ? bytes : max;
 }
 
+void fault_move_pages(void)
+{
+	const char *text = getenv("NUMAFIT_FAULT_MEMS_MS");
+	const unsigned long ms = text ? strtoul(text, NULL, DECIMAL) : 0;
+
+	(void)nanosleep(&(const struct timespec){(time_t)(ms / MS_PER_SECOND),
+				(long)(ms % MS_PER_SECOND) * NS_PER_MILLI},
+		NULL);
+}
+
 bool fault_has_root(void)
 {
 	return getenv("NUMAFIT_FAULT_ROOT") != NULL;
+}
+
+int fault_write_whole(const char *path, const char *text)
+{
+	char aside[PATH_MAX];
+
+	(void)snprintf(aside, sizeof aside, "%s.%lx", path, (unsigned long)pthread_self());
+	FILE *f = fopen(aside, "we");
+	if (!f)
+		return -errno;
+	bool written = fputs(text, f) >= 0;
+	written = fclose(f) == 0 && written;
+	return written && rename(aside, path) == 0 ? 0 : -errno;
 }
 
 const char *fault_root(void)

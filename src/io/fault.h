@@ -31,6 +31,9 @@ enum fault {
 	/* and those of each write of a cgroup's file: before one and behind it */
 	FAULT_TO_WRITE_CGROUP,
 	FAULT_CGROUP_WRITTEN,
+	/* and those of the thread that writes cpuset.mems, which passes no others */
+	FAULT_TO_WRITE_MEMS,
+	FAULT_MEMS_WRITTEN,
 	/* and those of each write of an interrupt's or a CPU's file */
 	FAULT_TO_WRITE_TUNABLE,
 	FAULT_TUNABLE_WRITTEN,
@@ -56,11 +59,17 @@ int fault_of_write(void);
 /* The longest line of the journal: max or, where NUMAFIT_FAULT_LINE says so, fewer bytes, so that
  * records of everyday have several lines. */
 size_t fault_line_bytes(size_t max);
-/* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where NUMAFIT_FAULT_ROOT
- * says so, a folder. */
+/* How long a write of cpuset.mems takes, beside the write itself: 0 or, where NUMAFIT_FAULT_MEMS_MS
+ * says so, milliseconds, as there were pages to move. */
+void fault_move_pages(void);
+/* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where
+ * NUMAFIT_FAULT_ROOT says so, a folder. */
 const char *fault_root(void);
 /* Whether it is one, so that the machine's description is taken for that of this machine. */
 bool fault_has_root(void);
+/* In it files stand for the kernel's, which take a write as a whole: nobody sees a part of one, nor
+ * is a part left when its writer dies. 0 or -errno. */
+int fault_write_whole(const char *path, const char *text);
 #else
 static inline void fault_point(enum fault f)
 {
@@ -80,6 +89,7 @@ static inline size_t fault_line_bytes(size_t max)
 {
 	return max;
 }
+static inline void fault_move_pages(void) {}
 static inline const char *fault_root(void)
 {
 	return "/";
@@ -87,6 +97,11 @@ static inline const char *fault_root(void)
 static inline bool fault_has_root(void)
 {
 	return false;
+}
+static inline int fault_write_whole(const char *path, const char *text)
+{
+	(void)path, (void)text;
+	return 0;
 }
 #endif
 

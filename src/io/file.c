@@ -1,5 +1,7 @@
 #include <io/file.h>
 
+#include <io/fault.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -89,12 +91,13 @@ int file_read_into(const char *path, char *buf, size_t cap, struct err *e)
 
 int file_set(const char *path, const char *text, struct err *e)
 {
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	const bool whole = fault_has_root();
+	int fd = open(path, (whole ? 0 : O_TRUNC) | O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
-	ssize_t n = write(fd, text, strlen(text));
-	int error = n < 0 ? errno : 0;
+	ssize_t n = whole ? fault_write_whole(path, text) : write(fd, text, strlen(text));
+	int error = n >= 0 ? 0 : whole ? (int)-n : errno;
 	(void)close(fd);
 	return error ? err_set(e, error, "%s: \"%s\": %s", path, text, strerror(error)) : 0;
 }

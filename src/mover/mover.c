@@ -16,10 +16,9 @@
 #include <string.h>
 
 enum {
-	AGAIN_MS = 1000, /* what could not be recorded, */
-	WAIT_MS = 50,    /* and a container that is being updated, are tried again then */
-	WAITS_MAX = 600,
-	USES_MAX = 1 << 14 /* moves that are remembered, for limits */
+	AGAIN_MS = 1000, /* what could not be recorded is tried again then, */
+	WAIT_MS = 50,    /* and so is what waits for the runtime's updates */
+	WAITS_MAX = 600
 };
 
 /* A move of the plan at hand. */
@@ -36,10 +35,6 @@ struct planned_move {
 /* What is to happen when the write of cpuset.mems is done, or the timer is. */
 enum mover_step { MOVER_IDLE, MOVER_BEGINS, MOVER_GOES, MOVER_GOES_BACK, MOVER_ENDS };
 
-struct use {
-	uint64_t at_ns, bytes;
-};
-
 struct mover {
 	struct mover_world w;
 	struct mems_write *write;
@@ -47,6 +42,7 @@ struct mover {
 	enum mover_step step;
 	bool back; /* MOVER_ENDS: where it came from */
 	unsigned waits;
+	struct mems_written written; /* what came of the last write, while its end waits */
 	char *pod_of_plan;
 	const struct planned *made_by; /* while its first move begins; NULL */
 	unsigned nr, at;
@@ -56,9 +52,7 @@ struct mover {
 	struct {
 		uint64_t at_ns, bytes;
 	} progress; /* of the move under way, as it was read last */
-	struct {
-		VEC(struct use);
-	} uses; /* in order of time */
+	struct move_uses uses;
 };
 
 static const struct ledger *ledger_of(const struct mover *m)
@@ -136,6 +130,18 @@ static uint64_t bytes_on(const struct mover *m, struct nodeset nodes)
 }
 
 /* Steps */
+
+/* Whether to come back later, as the runtime may be updating containers; not for ever, with one
+ * that always does. */
+static bool waits_for_runtime(struct mover *m)
+{
+	if (m->w.is_updating(m->w.ctx) && m->waits++ < WAITS_MAX) {
+		loop_timer_set(m->timer, WAIT_MS);
+		return true;
+	}
+	m->waits = 0;
+	return false;
+}
 
 static void begin_next(struct mover *m);
 
@@ -225,18 +231,19 @@ static void go_back(struct mover *m, const struct err *why)
 	end_move(m);
 }
 
-static void on_mems_written(void *ctx, const struct mems_written *w)
+/* Its memory is where it was to go, or the kernel has refused that. */
+static void after_mems(struct mover *m)
 {
-	struct mover *m = ctx;
+	const struct mems_written *w = &m->written;
 	struct planned_move *p = &m->move[m->at];
 	struct err e = w->error;
 
-	if (m->step == MOVER_IDLE)
-		return;
 	if (!is_on_its_way(m)) {
 		leave_move(m);
 		return;
 	}
+	if (waits_for_runtime(m))
+		return;
 	if (m->step == MOVER_GOES_BACK) {
 		(void)write_cpus(m, &p->from.cpus, &e); /* what the pod's cgroup leaves it, else */
 		end_move(m);
@@ -251,6 +258,15 @@ static void on_mems_written(void *ctx, const struct mems_written *w)
 	move_rate_note(&m->rate, p->bytes, w->ns);
 	m->back = false;
 	end_move(m);
+}
+
+static void on_mems_written(void *ctx, const struct mems_written *w)
+{
+	struct mover *m = ctx;
+
+	m->written = *w;
+	if (m->step != MOVER_IDLE)
+		after_mems(m);
 }
 
 /* The container may run on both from here on: nobody else runs on what it gets. */
@@ -269,13 +285,6 @@ static void widen_and_go(struct mover *m)
 		rc = start_to_write_mems(m, p->to.mems, &e);
 	if (rc)
 		go_back(m, &e);
-}
-
-static void note_use(struct mover *m, uint64_t bytes)
-{
-	if (m->uses.nr == USES_MAX)
-		vec_remove(&m->uses, 0);
-	*vec_push(&m->uses) = (struct use){loop_monotonic_ns(), bytes};
 }
 
 /* The plan was made for a node that may have changed since. */
@@ -314,11 +323,8 @@ static void begin_next(struct mover *m)
 		return;
 	}
 	m->step = MOVER_BEGINS;
-	if (m->w.is_updating(m->w.ctx, p->id) && m->waits++ < WAITS_MAX) {
-		loop_timer_set(m->timer, WAIT_MS); /* or the old CPUs would be set amid the move */
+	if (waits_for_runtime(m)) /* or what the container gets would be set for others again */
 		return;
-	}
-	m->waits = 0;
 	const struct holding *h = holding_of(m);
 	const bool is_as_planned =
 		h && !h->starting && cpuset_equal(&h->decision.cpus, &p->from.cpus);
@@ -326,6 +332,8 @@ static void begin_next(struct mover *m)
 			       : err_set(&e, EAGAIN,
 					 "the container is gone, does not run yet, or has other "
 					 "CPUs by now");
+	if (!rc && m->w.is_updating(m->w.ctx))
+		rc = err_set(&e, EAGAIN, "the runtime updates containers all the time");
 	if (rc || begin_move(m, &e)) {
 		give_up_plan(m, &e);
 		return;
@@ -333,7 +341,7 @@ static void begin_next(struct mover *m)
 	p->state = MOVE_UNDER_WAY;
 	m->progress.at_ns = 0;
 	p->bytes = number_max(bytes_on(m, p->from.mems), 1);
-	note_use(m, p->bytes);
+	move_uses_note(&m->uses, loop_monotonic_ns(), p->bytes);
 	log_move(m, LOG_INFO, "move-begins");
 	widen_and_go(m);
 }
@@ -344,6 +352,8 @@ static void on_timer(void *ctx)
 
 	if (m->step == MOVER_BEGINS)
 		begin_next(m);
+	else if (m->step == MOVER_GOES || m->step == MOVER_GOES_BACK)
+		after_mems(m);
 	else if (m->step == MOVER_ENDS && is_on_its_way(m))
 		end_move(m);
 	else if (m->step == MOVER_ENDS)
@@ -519,15 +529,9 @@ bool mover_show(struct mover *m, struct moves *out)
 	return true;
 }
 
-struct mover_use mover_use_since(const struct mover *m, uint64_t ns)
+const struct move_uses *mover_uses(const struct mover *m)
 {
-	struct mover_use u = {0};
-
-	for (size_t i = m->uses.nr; i-- > 0 && m->uses.at[i].at_ns >= ns;) {
-		u.moves++;
-		u.bytes += m->uses.at[i].bytes;
-	}
-	return u;
+	return &m->uses;
 }
 
 struct mover_counters mover_counters(const struct mover *m)
@@ -554,6 +558,6 @@ void mover_free(struct mover *m)
 	mems_write_free(m->write);
 	loop_timer_close(m->timer);
 	forget_plan(m);
-	vec_fini(&m->uses);
+	move_uses_fini(&m->uses);
 	free(m);
 }

@@ -5,6 +5,7 @@
 
 #include <host/cgroup.h>
 #include <io/loop.h>
+#include <numafit/move_limits.h>
 
 struct mover;
 struct planned;
@@ -28,8 +29,10 @@ struct mover_world {
 	void (*must_update)(void *ctx, const char *container_id);
 	/* A number that changes when other CPUs or other memory are free. */
 	uint64_t (*generation)(void *ctx);
-	/* Whether the runtime is just doing so. */
-	bool (*is_updating)(void *ctx, const char *container_id);
+	/* Whether the runtime may still set a container as it was before: it has been asked to, or
+	 * was answered so, just now. A move neither begins nor ends then, or that container would
+	 * run on CPUs of another one. */
+	bool (*is_updating)(void *ctx);
 };
 struct mover *mover_new(const struct mover_world *w);
 /* Before loop_free(). A move that is under way stays so in the ledger. NULL is fine. */
@@ -54,12 +57,8 @@ void mover_note_synchronized(struct mover *m);
 
 /* Milliseconds that moving so many bytes is expected to take. */
 uint64_t mover_expected_ms(const struct mover *m, uint64_t bytes);
-/* Moves that were begun since then (loop_monotonic_ns()), and their bytes. */
-struct mover_use {
-	unsigned moves;
-	uint64_t bytes;
-};
-struct mover_use mover_use_since(const struct mover *m, uint64_t ns);
+/* Those that were begun in this life (loop_monotonic_ns()). */
+const struct move_uses *mover_uses(const struct mover *m);
 
 /* For metrics. */
 struct mover_counters {

@@ -14,11 +14,10 @@
 
 enum {
 	TRIALS_ASKED = 20000,  /* somebody waits for the plan */
-	TRIALS_REFUSED = 2000, /* nobody does, and there may be many */
-	LOOK_EVERY_MS = 1000,
-	WORDS_MAX = 1024,
-	SECONDS_PER_MINUTE = 60,
-	SECONDS_PER_HOUR = 3600
+	TRIALS_REFUSED = 2000, /* nobody does, and there may be many: */
+	REST_TIMES = 9,        /* between two such plans that many times as long as one took */
+	REST_MS_MIN = 250,
+	WORDS_MAX = 1024
 };
 
 struct moves_asker {
@@ -33,7 +32,10 @@ struct moves_asker {
 	 */
 	char *seen_uid;
 	uint64_t seen_generation;
-	uint64_t looked_ns; /* when a plan was made for one last */
+	uint64_t began_ns;       /* the plan for a pod that was refused */
+	struct loop_timer *rest; /* until the next such plan may be made */
+	bool rests;
+	char *next; /* the record of the pod that was refused last meanwhile, or NULL */
 };
 
 /* The document */
@@ -102,7 +104,7 @@ static void answer_asker(struct moves_asker *x, const struct planned *p, const c
 			defrag_mode_words[x->w.settings->defrag.mode]);
 	describe(x, p, pod, words, &m);
 	m.cannot = cannot.code ? cannot.text : NULL;
-	if (x->apply && p->plan.nr && !cannot.code) {
+	if (x->apply && !x->forgotten && p->plan.nr && !cannot.code) {
 		if (mover_make(x->mover, p, pod, &cannot)) {
 			answer_error(x, &cannot);
 			return;
@@ -112,18 +114,11 @@ static void answer_asker(struct moves_asker *x, const struct planned *p, const c
 	answer_moves(x, &m);
 }
 
-/* Whether what moves by themselves is within its limits. */
-static bool is_within_limits(const struct moves_asker *x, const struct defrag_plan *plan)
+/* Whether moves may begin that nobody has asked for. */
+static bool is_auto(const struct moves_asker *x)
 {
-	const uint64_t now = loop_monotonic_ns(), rate = x->w.settings->defrag.bytes_per_minute;
-	const uint64_t hour = (uint64_t)SECONDS_PER_HOUR * NS_PER_S,
-		       minutes = number_max((plan->cost.bytes + rate - 1) / rate, 1),
-		       span = minutes * SECONDS_PER_MINUTE * NS_PER_S;
-	const struct mover_use in_hour = mover_use_since(x->mover, now > hour ? now - hour : 0),
-			       lately = mover_use_since(x->mover, now > span ? now - span : 0);
-
-	return in_hour.moves + plan->nr <= x->w.settings->defrag.moves_per_hour &&
-	       lately.bytes + plan->cost.bytes <= rate * minutes;
+	return x->w.settings->defrag.mode == DEFRAG_AUTO &&
+	       !x->w.mover.can(x->w.mover.ctx, &(struct err){0});
 }
 
 static int plan_for_refused(struct moves_asker *x, const char *record, bool by_itself)
@@ -136,6 +131,7 @@ static int plan_for_refused(struct moves_asker *x, const char *record, bool by_i
 	struct err e;
 
 	x->asker = NULL;
+	x->began_ns = loop_monotonic_ns();
 	return planner_ask(x->planner, *x->w.mover.engine, x->w.settings, &q, &e);
 }
 
@@ -144,7 +140,8 @@ static void make_by_itself(struct moves_asker *x, const struct planned *p, const
 	char why[sizeof((struct err *)0)->text * 2], name[512];
 	struct err e;
 
-	if (!is_within_limits(x, &p->plan))
+	if (!move_uses_allow(mover_uses(x->mover), x->w.settings, loop_monotonic_ns(), p->plan.nr,
+		    p->plan.cost.bytes))
 		(void)err_set(&e, EAGAIN, "defragment.maxMovesPerHour or maxBytesPerMinute");
 	else if (!mover_make(x->mover, p, pod, &e))
 		return;
@@ -166,14 +163,24 @@ static void advise(struct moves_asker *x, const struct planned *p, const char *p
 	x->w.advise(x->w.mover.ctx, p->pod, words);
 }
 
+/* Refused pods may come by the hundred in a second, each with a plan that takes a processor. */
+static void rest(struct moves_asker *x)
+{
+	const uint64_t took_ms = (loop_monotonic_ns() - x->began_ns) / NS_PER_MS;
+
+	x->rests = true;
+	loop_timer_set(x->rest, number_max(REST_TIMES * took_ms, REST_MS_MIN));
+}
+
 static void use_for_refused(struct moves_asker *x, const struct planned *p, const char *pod)
 {
 	const bool helps = !p->error.code && p->plan.found && p->plan.nr;
 
 	if (helps)
 		advise(x, p, pod);
-	if (helps && p->question->by_itself)
+	if (helps && p->question->by_itself && is_auto(x))
 		make_by_itself(x, p, pod);
+	rest(x);
 	if (!helps && p->question->by_itself && !p->error.code) /* others could be moved */
 		(void)plan_for_refused(x, p->question->record, false);
 }
@@ -264,23 +271,40 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q)
 	const struct pod *pod = q->container ? &q->container->pod : q->pod;
 	const uint64_t generation = x->w.mover.generation(x->w.mover.ctx);
 
-	if (x->w.settings->defrag.mode == DEFRAG_OFF || planner_is_busy(x->planner) ||
-		mover_is_busy(x->mover))
+	if (x->w.settings->defrag.mode == DEFRAG_OFF || mover_is_busy(x->mover))
 		return;
 	if (x->seen_uid && text_equal(x->seen_uid, pod->uid) && x->seen_generation == generation)
 		return;
-	if (x->looked_ns &&
-		loop_monotonic_ns() - x->looked_ns < (uint64_t)LOOK_EVERY_MS * NS_PER_MS)
-		return; /* of a storm of them one a second is looked at */
-	x->looked_ns = loop_monotonic_ns();
 	if (record_of(x, q, line, sizeof line) < 0)
 		return;
 	free(x->seen_uid);
 	x->seen_uid = xstrdup(pod->uid);
 	x->seen_generation = generation;
-	(void)plan_for_refused(x, line,
-		x->w.settings->defrag.mode == DEFRAG_AUTO &&
-			!x->w.mover.can(x->w.mover.ctx, &(struct err){0}));
+	if (!x->rests && !planner_is_busy(x->planner)) {
+		(void)plan_for_refused(x, line, is_auto(x));
+		return;
+	}
+	free(x->next);
+	x->next = xstrdup(line);
+	if (x->rests)
+		return;
+	x->rests = true; /* somebody else's plan is being made */
+	loop_timer_set(x->rest, REST_MS_MIN);
+}
+
+static void on_rested(void *ctx)
+{
+	struct moves_asker *x = ctx;
+	auto_free char *record = NULL;
+
+	if (planner_is_busy(x->planner)) {
+		loop_timer_set(x->rest, REST_MS_MIN);
+		return;
+	}
+	x->rests = false;
+	record = steal(x->next);
+	if (record && x->w.settings->defrag.mode != DEFRAG_OFF && !mover_is_busy(x->mover))
+		(void)plan_for_refused(x, record, is_auto(x));
 }
 
 struct moves_asker *moves_new(const struct moves_world *w)
@@ -290,6 +314,7 @@ struct moves_asker *moves_new(const struct moves_world *w)
 	x->w = *w;
 	x->mover = mover_new(&w->mover);
 	x->planner = planner_new(w->mover.loop, w->mover.memory, on_planned, x);
+	x->rest = loop_timer_new(w->mover.loop, on_rested, x);
 	return x;
 }
 
@@ -304,6 +329,8 @@ void moves_free(struct moves_asker *x)
 		return;
 	mover_free(x->mover);
 	planner_free(x->planner);
+	loop_timer_close(x->rest);
+	free(x->next);
 	free(x->seen_uid);
 	free(x);
 }

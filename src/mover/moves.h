@@ -34,6 +34,8 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q);
  * forgotten before. 0; or -errno with text: it is not answered. */
 int moves_ask(struct moves_asker *x, const char *question,
 	void (*answered)(void *asker, const char *document), void *asker, struct err *e);
+/* The asker is gone: it is not answered any more, and what it asked to be made is not, if that has
+ * not begun. */
 void moves_forget(struct moves_asker *x, const void *asker);
 
 #endif

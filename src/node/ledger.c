@@ -426,8 +426,9 @@ struct holding *ledger_take_up(struct ledger *l, const char *container_id)
 	return h;
 }
 
-void ledger_put_down(struct ledger *l, const struct holding *h)
+void ledger_put_down(struct ledger *l, struct holding *h)
 {
+	note_reserved(l, h);
 	ledger_bound(l, h);
 	count_shared(l, h, 1);
 }

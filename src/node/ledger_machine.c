@@ -118,6 +118,27 @@ static void book_again(struct ledger *l)
 	}
 }
 
+/* What is booked for each of its blocks, for the one that is being moved. */
+static void book_as(struct decision *end, const struct decision *booked)
+{
+	for (unsigned i = 0; i < end->nr_blocks; i++)
+		for (unsigned k = 0; k < booked->nr_blocks; k++)
+			if (booked->blocks[k].kind == end->blocks[i].kind &&
+				nodeset_equal(booked->blocks[k].nodes, end->blocks[i].nodes))
+				end->blocks[i].bytes = booked->blocks[k].bytes;
+}
+
+static void follow_booking(struct ledger *l)
+{
+	struct moving *m = l->now.moving;
+	const struct holding *h = m ? ledger_find(l, m->container_id) : NULL;
+
+	if (!h)
+		return;
+	book_as(&m->from, &h->decision);
+	book_as(&m->to, &h->decision);
+}
+
 void ledger_set_topo(struct ledger *l, const struct topo *t)
 {
 	const struct cpuset shareable = ledger_shareable_cpus(l);
@@ -137,6 +158,7 @@ void ledger_set_topo(struct ledger *l, const struct topo *t)
 	l->now.pool = pool;
 	ledger_bound_all(l);
 	book_again(l);
+	follow_booking(l);
 }
 
 void ledger_move(struct ledger *l, const char *container_id, const struct decision *d)

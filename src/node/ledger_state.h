@@ -48,7 +48,7 @@ struct cpuset ledger_left_by_others(const struct ledger *l, const struct holding
 void ledger_bound_all(struct ledger *l);
 /* The same for one entry, which is changed between the two. NULL: there is none. */
 struct holding *ledger_take_up(struct ledger *l, const char *container_id);
-void ledger_put_down(struct ledger *l, const struct holding *h);
+void ledger_put_down(struct ledger *l, struct holding *h);
 /* ledger_moving.c */
 void moving_free(struct moving *m);
 /* ledger_pool.c */

@@ -295,7 +295,7 @@ static void post_binding(struct bind *b, struct plan *p)
 /* Whether the node still has what it had when it was chosen: room, and not spread wider. */
 static bool still_fits(struct bind *b, struct plan *p)
 {
-	const struct kept_node *kept = kept_find(b->x->kept, b->ask.uid, b->ask.node);
+	const struct kept_node *kept = kept_node_find(b->x->kept, b->ask.uid, b->ask.node);
 	const char *why;
 
 	b->score = kept ? (int)kept->score : -1;

@@ -98,7 +98,7 @@ void kept_expire(struct kept *k, int64_t now_ms);
 size_t kept_count(const struct kept *k);
 /* NULL: nothing was decided, or is remembered. */
 struct json_t *kept_pod(const struct kept *k, const char *uid);
-const struct kept_node *kept_find(const struct kept *k, const char *uid, const char *node);
+const struct kept_node *kept_node_find(const struct kept *k, const char *uid, const char *node);
 
 /* decide.c: the body of the answer, which the caller frees; NULL with text: the request is not
  * understood. */

@@ -266,7 +266,7 @@ struct json_t *kept_pod(const struct kept *k, const char *uid)
 	return found ? k->at[i].pod : NULL;
 }
 
-const struct kept_node *kept_find(const struct kept *k, const char *uid, const char *node)
+const struct kept_node *kept_node_find(const struct kept *k, const char *uid, const char *node)
 {
 	uint64_t name = kept_node_name(node);
 	bool found;

@@ -8,15 +8,18 @@
 #include <host/cgroup.h>
 #include <io/log.h>
 #include <mover/moves.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 
 /* How long news are gathered, and how many containers the runtime is to set at once, which it does
  * one by one while others wait for it. */
 enum { GATHER_MS = 200, AFTER_COPY_MS = 500, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
+enum { REPLY_MS = 500 }; /* until the runtime has done what a reply says */
 
 struct updater {
 	struct loop_timer *timer;
 	bool gathers;
+	uint64_t replied_ns;      /* when a reply last said what containers run on; 0: never */
 	struct update_list asked; /* the UpdateContainers on its way; with ids of its own */
 };
 
@@ -160,6 +163,28 @@ void updater_repeat(const struct daemon *d, const char *not_container_id, struct
 			engine_wants(d->engine, id, &want) && !want.untouched)
 			*vec_push(ups) = want;
 	}
+}
+
+void updater_note_reply(struct daemon *d)
+{
+	if (d->updater)
+		d->updater->replied_ns = loop_monotonic_ns();
+}
+
+/* It holds one lock from an event to the end of what the reply says (containerd, internal/nri). */
+void updater_note_event(struct daemon *d)
+{
+	if (d->updater)
+		d->updater->replied_ns = 0;
+}
+
+bool updater_is_at_work(const struct daemon *d)
+{
+	const struct updater *t = d->updater;
+	const uint64_t then = t ? t->replied_ns : 0;
+
+	return t && (t->asked.nr ||
+			    (then && loop_monotonic_ns() - then < (uint64_t)REPLY_MS * NS_PER_MS));
 }
 
 bool updater_is_updating(const struct daemon *d, const char *container_id)

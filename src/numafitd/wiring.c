@@ -203,6 +203,14 @@ static int adjust(struct daemon *d, const struct request *req, const struct deci
 	return 0;
 }
 
+/* The runtime sets them once it has the reply. */
+static void reply_with(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+{
+	add_updates(d, ups, reply);
+	if (ups->nr)
+		updater_note_reply(d);
+}
+
 static int on_create(void *ctx, const struct request *asked, struct nri_reply *reply, struct err *e)
 {
 	struct daemon *d = ctx;
@@ -225,8 +233,10 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 		quota_note_pod(d, req.pod.uid);
 		updater_repeat(d, req.container_id, &ups);
 	}
-	add_updates(d, &ups, reply);
+	reply_with(d, &ups, reply);
 	const struct admit_question q = question_of(d, &req, NULL);
+	if (dec.admit)
+		updater_note_reply(d);
 	int rc = dec.admit ? adjust(d, &req, &dec, reply, e) : refuse_with_text(&q, &dec, e);
 	arena_fini(&d->runtime.answered.gathered);
 	d->runtime.answered = (struct answered){.is_due = true,
@@ -268,7 +278,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 			add_own_update(d, req->container_id, &ups);
 		if (dec.exclusive)
 			updater_repeat(d, req->container_id, &ups);
-		add_updates(d, &ups, reply);
+		reply_with(d, &ups, reply);
 	} else {
 		const struct admit_question q = question_of(d, req, NULL);
 		(void)refuse_with_text(&q, &dec, &e);
@@ -294,7 +304,7 @@ static void on_stop(void *ctx, const struct request *req, struct nri_reply *repl
 	engine_release(d->engine, loop_wall_ms(), "stop", req->container_id, &ups);
 	end_claims_without_driver(d);
 	over_release_pod(d, &req->pod);
-	add_updates(d, &ups, reply);
+	reply_with(d, &ups, reply);
 	vec_fini(&ups);
 }
 
@@ -417,7 +427,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		known, placed, what->nr, there.id, there.nr, there.pod_uid};
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	end_claims_without_driver(d);
-	add_updates(d, &ups, reply);
+	reply_with(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
 		"pods=%zu containers=%zu held=%zu updates=%zu read=%zu read_later=%zu took_us=%llu",
 		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), ups.nr, looks.read,
@@ -430,6 +440,12 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	sandboxes_free(&there);
 	free(known);
 	free(placed);
+}
+
+static void before_event(void *ctx)
+{
+	measure_began(ctx);
+	updater_note_event(ctx);
 }
 
 /* All that an event has changed for others is in force before it is answered. */
@@ -532,9 +548,9 @@ static void must_update_moved(void *ctx, const char *container_id)
 	updater_note_change(d);
 }
 
-static bool is_updating(void *ctx, const char *container_id)
+static bool is_updating(void *ctx)
 {
-	return updater_is_updating(ctx, container_id);
+	return updater_is_at_work(ctx);
 }
 
 static uint64_t generation_of(void *ctx)
@@ -582,7 +598,7 @@ void wiring_start(struct daemon *d)
 
 	d->runtime.handler = *handlers[d->settings.mode];
 	d->runtime.handler.ctx = d;
-	d->runtime.handler.began = measure_began;
+	d->runtime.handler.began = before_event;
 	d->runtime.handler.ended = after_event;
 	d->runtime.handler.after = after_answer;
 	d->runtime.handler.on_event = on_nri_event;

@@ -55,7 +55,7 @@ static inline void make_file(const char *path, const char *text)
 static inline void made_write(
 	const struct cgroups_made *m, const char *dir, const char *file, const char *text)
 {
-	char path[CGROUP_FILE_BYTES], line[CGROUP_TEXT_BYTES];
+	char path[CGROUP_FILE_BYTES], line[CGROUP_TEXT_BYTES + 1];
 
 	made_path(m, dir, file, path);
 	(void)snprintf(line, sizeof line, "%s\n", text);

@@ -25,8 +25,9 @@ struct daemon_rig {
 	char dir[PATH_MAX], socket[PATH_MAX + 16], run[PATH_MAX + 16], journal[PATH_MAX + 32];
 	char program[PATH_MAX + 16], machine[PATH_MAX];
 	const char *fault; /* NUMAFIT_FAULT, or NULL */
-	unsigned line; /* NUMAFIT_FAULT_LINE: the journal's lines have that many bytes; 0: all */
-	const char *root;    /* NUMAFIT_FAULT_ROOT, or NULL */
+	unsigned line;    /* NUMAFIT_FAULT_LINE: the journal's lines have that many bytes; 0: all */
+	unsigned mems_ms; /* NUMAFIT_FAULT_MEMS_MS: a write of cpuset.mems takes that long */
+	const char *root; /* NUMAFIT_FAULT_ROOT, or NULL */
 	const char *config; /* its config file, or NULL */
 	int log;            /* descriptor for its stderr; -1: the test's own */
 	bool obeys_modes;   /* it may not override permissions, although it is root */
@@ -70,6 +71,16 @@ static inline void rig_fini(struct daemon_rig *g)
 	rig_must(system(command) == 0, command);
 }
 
+/* 0: it is not set. */
+static inline void rig_set_number(const char *variable, unsigned number)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof text, "%u", number);
+	if (number)
+		(void)setenv(variable, text, 1);
+}
+
 static inline void rig_exec(const struct daemon_rig *g)
 {
 	enum { FIXED = 12 };
@@ -97,12 +108,8 @@ static inline void rig_exec(const struct daemon_rig *g)
 		(void)setenv("NUMAFIT_FAULT", g->fault, 1);
 	if (g->root)
 		(void)setenv("NUMAFIT_FAULT_ROOT", g->root, 1);
-	if (g->line) {
-		char bytes[16];
-
-		(void)snprintf(bytes, sizeof bytes, "%u", g->line);
-		(void)setenv("NUMAFIT_FAULT_LINE", bytes, 1);
-	}
+	rig_set_number("NUMAFIT_FAULT_LINE", g->line);
+	rig_set_number("NUMAFIT_FAULT_MEMS_MS", g->mems_ms);
 	if (g->log >= 0)
 		(void)dup2(g->log, STDERR_FILENO);
 	(void)execv(g->program, (char **)(uintptr_t)args);

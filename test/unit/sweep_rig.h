@@ -35,7 +35,7 @@ struct box {
 		c;     /* with the texts of its creation: a runtime that forgets has these */
 	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
 	char cgroup[64];
-	int64_t quota; /* what the runtime has been given for it; 0: nothing */
+	int64_t quota;            /* what the runtime has been given for it; 0: nothing */
 	const char *wishes_quiet; /* its pod's annotation numafit.io/quiet; NULL: none */
 };
 
@@ -49,8 +49,8 @@ struct rig {
 	bool in_shadow;
 	int64_t memory_limit; /* of every container, in bytes; 0: none */
 	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
-	bool keeps_quotas; /* exclusiveCPUs.cfsQuota: keep */
-	bool by_cgroups;   /* how the pool is enforced; cgroups have the kubelet's names then */
+	bool keeps_quotas;    /* exclusiveCPUs.cfsQuota: keep */
+	bool by_cgroups;      /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
 	enum mode mode; /* MODE_OFF: mode manage */
 	bool forgets;   /* it is CRI-O, and has been started again since it created them */
@@ -414,6 +414,20 @@ static inline void read_machine(struct rig *r, const char *text)
 	r->d.topo.this_machine = true;
 }
 
+/* With the cgroups of the test's root: who makes moves borrows their trees from the start. */
+static inline void start_wiring(struct rig *r)
+{
+	(void)setenv("NUMAFIT_FAULT_ROOT", r->root, 1);
+	wiring_start(&r->d);
+	(void)unsetenv("NUMAFIT_FAULT_ROOT");
+#ifndef NUMAFIT_FAULTS
+	sweep_stop(&r->d);
+	in_force_stop(&r->d);
+	in_force_start(&r->d, r->root);
+	sweep_start(&r->d, r->root);
+#endif
+}
+
 static inline void start_daemon(struct rig *r)
 {
 	struct daemon *d = &r->d;
@@ -444,17 +458,12 @@ static inline void start_daemon(struct rig *r)
 		quota_start(d, r->root);
 	}
 	if (r->profiles) {
-		assert_int_equal(settings_set(
-			&d->settings, "podWishes.allowed", "quiet", NULL), 0);
-		assert_int_equal(settings_set(
-			&d->settings, "frequencyProfiles", r->profiles, NULL), 0);
+		assert_int_equal(settings_set(&d->settings, "podWishes.allowed", "quiet", NULL), 0);
+		assert_int_equal(
+			settings_set(&d->settings, "frequencyProfiles", r->profiles, NULL), 0);
 		quiet_start(d, r->root);
 	}
-	wiring_start(d);
-	sweep_stop(d);
-	in_force_stop(d);
-	in_force_start(d, r->root);
-	sweep_start(d, r->root);
+	start_wiring(r);
 	wait_until(r, is_ready);
 }
 

@@ -83,6 +83,38 @@ static void it_has_both_places_until_the_end(void **state)
 	node_free(n);
 }
 
+/* Less was booked than is asked for, as there was no more; amid the move another one ends. */
+static void memory_that_is_free_again_amid_a_move_is_booked_at_both_ends(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision d[2] = {create(n, "first", QOS_GUARANTEED, 2000, GIB(24)),
+		create(n, "second", QOS_GUARANTEED, 2000, GIB(24))};
+	struct update_list ups = {0};
+	struct topo *half = machine_without(n->t, &(const struct cpuset){0}, d[0].mems), *again;
+
+	(void)state;
+	assert_true(d[0].admit && d[1].admit && nodeset_equal(d[0].mems, d[1].mems));
+	engine_started(n->g, 0, "c0");
+	engine_started(n->g, 0, "c1");
+	engine_set_topo(n->g, 0, half);
+	const uint64_t booked = entry(n, "c1")->decision.blocks[0].bytes;
+	assert_true(booked < GIB(24));
+	const struct decision to = place_on(n, 5, 2, booked);
+	assert_int_equal(engine_begin_move(n->g, 7, "c1", &to, NULL, NULL), 0);
+	engine_release(n->g, 8, "stop", "c0", &ups);
+	vec_fini(&ups);
+	again = machine_without(half, &(const struct cpuset){0}, (struct nodeset){0});
+	engine_set_topo(n->g, 9, again);
+	assert_int_equal(moving(n)->from.blocks[0].bytes, GIB(24));
+	assert_int_equal(moving(n)->to.blocks[0].bytes, GIB(24));
+	assert_int_equal(engine_end_move(n->g, 10, false, NULL), 0);
+	assert_int_equal(entry(n, "c1")->decision.blocks[0].bytes, GIB(24));
+	assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+	node_free(n);
+	free(half);
+	free(again);
+}
+
 static void a_move_that_goes_back_leaves_all_as_it_was(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -271,6 +303,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_has_both_places_until_the_end),
+		cmocka_unit_test(memory_that_is_free_again_amid_a_move_is_booked_at_both_ends),
 		cmocka_unit_test(a_move_that_goes_back_leaves_all_as_it_was),
 		cmocka_unit_test(what_cannot_begin_changes_nothing),
 		cmocka_unit_test(an_end_that_cannot_be_recorded_leaves_it_both),

@@ -150,7 +150,7 @@ static void a_move_begins(struct world *w, struct random *r)
 {
 	struct running *c = any_running(w, r);
 	const struct holding *h = c ? ledger_find(engine_ledger(w->g), c->id) : NULL;
-	const struct wishes *wishes = &c->req.ask.wishes;
+	const struct wishes none = {0}, *wishes = c ? &c->req.ask.wishes : &none;
 	struct decision to;
 	struct err e;
 
@@ -495,6 +495,13 @@ static bool pool_looks_owned(struct world *w)
 	return false;
 }
 
+/* Of CPUs that a pod has as one, and that nobody was answered with, nothing says that containers
+ * share them: the first one has them for itself then. */
+static bool shares_unsaid(const struct running *c)
+{
+	return c->shares && cpuset_empty(&c->placed.cpus);
+}
+
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
 	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
@@ -503,7 +510,7 @@ static void the_journal_is_lost(struct world *w, struct random *r)
 	(void)r;
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		had[i] = certain && slot(w, i)->runs && slot(w, i)->exclusive &&
-			 w->s.cpu_manager_policy == MANAGER_STATIC &&
+			 w->s.cpu_manager_policy == MANAGER_STATIC && !shares_unsaid(slot(w, i)) &&
 			 !is_claimed_by_another(w, slot(w, i));
 		if (had[i])
 			before[i] = own_of(w, slot(w, i));

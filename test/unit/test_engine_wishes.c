@@ -227,14 +227,15 @@ static void containers_on_the_reserved_cpus_are_not_in_the_pool(void **state)
 		struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, strict);
 		struct guest *p = start_one(
 			w, 0, QOS_GUARANTEED, 2000, (struct wishes){.cpus = WISH_CPUS_RESERVED});
-		struct guest *q =
-			start_one(w, 1, QOS_BEST_EFFORT, 0, (struct wishes){.cpus = WISH_CPUS_RESERVED});
+		struct guest *q = start_one(
+			w, 1, QOS_BEST_EFFORT, 0, (struct wishes){.cpus = WISH_CPUS_RESERVED});
 		struct cpuset in_force = cpus_of(&p->run[0]);
 
 		assert_true(cpuset_equal(&in_force, &w->s.reserved_cpus));
 		in_force = cpus_of(&q->run[0]);
 		assert_true(cpuset_equal(&in_force, &w->s.reserved_cpus));
-		assert_int_equal(decision_of(w, p)->nr_blocks, 1); /* its memory is pinned as ever */
+		assert_int_equal(
+			decision_of(w, p)->nr_blocks, 1); /* its memory is pinned as ever */
 		assert_int_equal(ledger_view(engine_ledger(w->g))->nr_shared, 0);
 		for (unsigned i = 2; i < 6; i++)
 			(void)start_one(w, i, QOS_GUARANTEED, 8000, (struct wishes){0});
@@ -245,6 +246,39 @@ static void containers_on_the_reserved_cpus_are_not_in_the_pool(void **state)
 		assert_true(cpuset_equal(&in_force, &w->s.reserved_cpus));
 		world_free(w);
 	}
+}
+
+/* Within a pod that has CPUs as one it has its part of them, whatever it wishes for. */
+static void a_part_of_its_pods_cpus_that_is_replaced_is_not_on_the_reserved_ones(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_POD, 0, false);
+	struct guest *p = guest(w, 0, QOS_GUARANTEED);
+	struct topo *whole = w->t;
+	struct update_list ups = {0};
+
+	(void)state;
+	w->s.gates.pod_level_resource_managers = true;
+	add(p, CONTAINER_APP, 2, 1);
+	p->part[0].guaranteed = true;
+	p->part[0].wishes.cpus = WISH_CPUS_RESERVED;
+	p->pod.pod_level = true;
+	p->own = p->part[0];
+	p->own.name = "";
+	p->own.whole_pod = true;
+	assert_true(run_pod(w, p, false).admit && start(w, p, 0).admit);
+	const struct decision *d = decision_of(w, p);
+	assert_true(d->exclusive && d->within_pod);
+	w->t = machine_without(whole, &d->cpus, (struct nodeset){0});
+	engine_set_topo(w->g, 0, w->t);
+	fold_anew(w);
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	apply(w, &ups);
+	check(w);
+	const struct cpuset in_force = cpus_of(&p->run[0]);
+	assert_int_equal(cpuset_count(&decision_of(w, p)->cpus), 2);
+	assert_true(cpuset_equal(&in_force, &decision_of(w, p)->cpus));
+	free(whole);
+	world_free(w);
 }
 
 static void reserved_cpus_that_go_offline_are_followed(void **state)
@@ -359,8 +393,8 @@ static struct cpuset bound_of(const struct world *w, const char *path)
 	return last;
 }
 
-/* Untouched ones are kept in the pool by the cgroup above them. One that nothing keeps there has its
- * class's cgroup wide, and then each of its neighbours is bounded by itself; so it is with the
+/* Untouched ones are kept in the pool by the cgroup above them. One that nothing keeps there has
+ * its class's cgroup wide, and then each of its neighbours is bounded by itself; so it is with the
  * reserved CPUs, where they are not the pool's. */
 static void cgroups_bound_what_has_no_cpuset_from_us(void **state)
 {
@@ -373,8 +407,8 @@ static void cgroups_bound_what_has_no_cpuset_from_us(void **state)
 	w->s.pool_enforced = POOL_BY_CGROUPS;
 	assert_int_equal(engine_settings_changed(w->g, NULL), 0);
 	assert_int_equal(engine_settings_changed(w->folded, NULL), 0);
-	struct guest *still = start_below(
-		w, 0, (struct wishes){.cpus = WISH_CPUS_UNTOUCHED}, cgroup[0]);
+	struct guest *still =
+		start_below(w, 0, (struct wishes){.cpus = WISH_CPUS_UNTOUCHED}, cgroup[0]);
 	(void)start_one(w, 4, QOS_GUARANTEED, 8000, (struct wishes){0});
 	assert_string_equal(still->run[0].cpus, "");
 	struct cpuset all = pool(w);
@@ -383,8 +417,8 @@ static void cgroups_bound_what_has_no_cpuset_from_us(void **state)
 	synchronize(w);
 	assert_string_equal(still->run[0].cpus, "");
 
-	struct guest *reserved = start_below(
-		w, 1, (struct wishes){.cpus = WISH_CPUS_RESERVED}, cgroup[1]);
+	struct guest *reserved =
+		start_below(w, 1, (struct wishes){.cpus = WISH_CPUS_RESERVED}, cgroup[1]);
 	struct cpuset wide = cpuset_or(all, &w->s.reserved_cpus);
 	assert_string_equal(reserved->run[0].cpus, "0,32");
 	got = bound_of(w, burstable);
@@ -393,8 +427,8 @@ static void cgroups_bound_what_has_no_cpuset_from_us(void **state)
 	got = bound_of(w, above);
 	assert_true(cpuset_equal(&got, &all));
 
-	struct guest *anywhere = start_below(
-		w, 2, (struct wishes){.cpus = WISH_CPUS_UNBOUNDED}, cgroup[2]);
+	struct guest *anywhere =
+		start_below(w, 2, (struct wishes){.cpus = WISH_CPUS_UNBOUNDED}, cgroup[2]);
 	assert_string_equal(anywhere->run[0].cpus, "");
 	got = bound_of(w, burstable);
 	assert_true(cpuset_within(&w->t->cpus, &got));
@@ -621,6 +655,8 @@ int main(void)
 		cmocka_unit_test(a_numa_node_without_a_shared_cpu_leaves_the_whole_pool),
 		cmocka_unit_test(what_is_its_own_outlasts_the_journal),
 		cmocka_unit_test(containers_on_the_reserved_cpus_are_not_in_the_pool),
+		cmocka_unit_test(
+			a_part_of_its_pods_cpus_that_is_replaced_is_not_on_the_reserved_ones),
 		cmocka_unit_test(reserved_cpus_that_go_offline_are_followed),
 		cmocka_unit_test(what_is_left_to_itself_gets_no_cpuset_and_no_update),
 		cmocka_unit_test(untouched_containers_are_in_the_pool_where_no_cgroup_bounds_it),

@@ -64,7 +64,8 @@ static void ask(struct rig *r, const char *question)
 }
 
 /* The question for a pod of one container with so many CPUs. */
-static void ask_for(struct rig *r, const char *what, unsigned cpus)
+static const char *question_for(
+	const struct rig *r, const char *what, unsigned cpus, char question[QUESTION_BYTES])
 {
 	const struct ask container = {.name = "main",
 		.cpu_milli = (uint64_t)cpus * MILLI_PER_CPU,
@@ -89,11 +90,18 @@ static void ask_for(struct rig *r, const char *what, unsigned cpus)
 		.request = &whole,
 		.decision = &refused,
 		.pod = &pod};
-	char line[LINE_BYTES], question[QUESTION_BYTES];
+	char line[LINE_BYTES];
 
 	assert_true(journal_json_record(&record, &r->d.topo.ids, line, sizeof line, NULL) > 0);
-	(void)snprintf(question, sizeof question, "%s 3 %s", what, line);
-	ask(r, question);
+	(void)snprintf(question, QUESTION_BYTES, "%s 3 %s", what, line);
+	return question;
+}
+
+static void ask_for(struct rig *r, const char *what, unsigned cpus)
+{
+	char question[QUESTION_BYTES];
+
+	ask(r, question_for(r, what, cpus, question));
 }
 
 /* Of two NUMA nodes of eight CPUs the first has six in use, and the second two: no eight, and no
@@ -314,6 +322,29 @@ static void a_second_plan_waits_for_the_first_ones_end(void **state)
 	end(r);
 }
 
+static bool has_moved(struct rig *r)
+{
+	return !mover_is_busy(moves_mover(r->d.moves));
+}
+
+/* Else it would set for others what the container gets. */
+static void a_move_waits_until_the_runtime_has_done_what_it_was_answered(void **state)
+{
+	enum { RUNTIME_MS = 500 };
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	const uint64_t before = loop_monotonic_ns();
+
+	(void)state;
+	(void)create_box(r, 4, 0);
+	ask_for(r, "apply", 7);
+	assert_int_equal(document.moves.state, MOVES_UNDER_WAY);
+	wait_until(r, has_moved);
+	assert_true(cpus_are(r, small, "6-7"));
+	assert_true(loop_monotonic_ns() - before >= (uint64_t)RUNTIME_MS * NS_PER_MS);
+	end(r);
+}
+
 static void what_is_no_question_is_refused(void **state)
 {
 	static const char *const bad[] = {"", "plan", "plan x", "plan 9", "apply 0 {", "move 1"};
@@ -338,18 +369,23 @@ static void what_is_no_question_is_refused(void **state)
 	end(r);
 }
 
-static void who_hangs_up_is_not_answered(void **state)
+static void who_hangs_up_is_not_answered_and_nothing_is_moved_for_it(void **state)
 {
 	struct box *small;
 	struct rig *r = fragmented_node(&small);
+	char question[QUESTION_BYTES];
 	struct err e;
 
 	(void)state;
-	assert_int_equal(moves_ask(r->d.moves, "plan 3", on_document, &document, &e), 0);
+	assert_int_equal(moves_ask(r->d.moves, question_for(r, "apply", 7, question), on_document,
+				 &document, &e),
+		0);
 	moves_forget(r->d.moves, &document);
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 100; i++)
 		wait_until(r, is_quiet);
 	assert_false(document.is_there);
+	assert_int_equal(moves_ask(r->d.moves, "show", on_document, &document, &e), -ENOENT);
+	assert_true(cpus_are(r, small, "8-9"));
 	end(r);
 }
 
@@ -375,9 +411,24 @@ static void a_refused_pod_makes_room_by_itself_where_that_is_allowed(void **stat
 	end(r);
 }
 
+/* Plans for refused pods do not follow one another at once, however many are refused. */
+static void a_pod_that_is_refused_while_another_ones_plan_is_made_has_its_own_later(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	r->d.settings.defrag.mode = DEFRAG_AUTO;
+	r->d.settings.defrag.movable = MOVABLE_ALL;
+	create_refused_box(r, 4, 15, "NUMA"); /* for which there is no plan */
+	create_refused_box(r, 5, 7, "NUMA");
+	wait_until(r, small_has_moved);
+	end(r);
+}
+
 static void wait_for_the_plan(struct rig *r)
 {
-	for (unsigned i = 0; i < 50; i++)
+	for (unsigned i = 0; i < 250; i++) /* with the rest that may come before it */
 		wait_until(r, is_quiet);
 }
 
@@ -435,9 +486,12 @@ int main(void)
 		cmocka_unit_test(a_write_of_mems_that_fails_is_undone),
 		cmocka_unit_test(while_memory_moves_no_event_writes_a_cpuset),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
+		cmocka_unit_test(a_move_waits_until_the_runtime_has_done_what_it_was_answered),
 		cmocka_unit_test(what_is_no_question_is_refused),
-		cmocka_unit_test(who_hangs_up_is_not_answered),
+		cmocka_unit_test(who_hangs_up_is_not_answered_and_nothing_is_moved_for_it),
 		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
+		cmocka_unit_test(
+			a_pod_that_is_refused_while_another_ones_plan_is_made_has_its_own_later),
 		cmocka_unit_test(nothing_moves_by_itself_beyond_its_limits_or_without_leave),
 		cmocka_unit_test(a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life),
 	};
