@@ -94,6 +94,11 @@ static void print_time_of(uint64_t ms)
 
 static void print_aim(const struct moves *m)
 {
+	if (!m->pod && !m->not_preferred) {
+		(void)puts("each container with CPUs of its own is on as few NUMA nodes as on an "
+			   "empty machine");
+		return;
+	}
 	if (!m->pod) {
 		(void)printf("%llu container%s with CPUs of %s own %s not on as few NUMA nodes as "
 			     "on an empty machine\n",
@@ -190,7 +195,7 @@ static int print_answer(const struct options *o, const char *path, const char *d
 	int rc = 0;
 
 	if (o->output == OUTPUT_JSON)
-		(void)puts(document);
+		(void)fputs(document, stdout); /* which ends its line */
 	else if (o->show)
 		moves_print_list(m);
 	else
