@@ -162,6 +162,8 @@ GAIN_PARTS := $(patsubst %.c,$(B)/%.o,$(addprefix test/gain/,stats.c table.c svg
 $(B)/gain/gain: $(patsubst %.c,$(B)/%.o,$(wildcard test/gain/*.c)) $(LIBS)
 	$(call link)
 $(B)/test/test_gain_words: $(GAIN_PARTS)
+$(B)/mover: $(B)/test/programs/mover.o $(LIBS)
+	$(call link)
 $(B)/ui_runtime: $(B)/test/ui/runtime.o $(LIBS)
 	$(call link,-lcmocka)
 
@@ -214,7 +216,7 @@ interop: ## run against the other sides' own code: containerd's NRI package, grp
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/gain/gain
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/gain/gain $(B)/mover
 	@test/e2e/run $(B)/numafitd $(B)/numafit $(PART)
 ui-test: ## look at the pages of a node and of a cluster with a headless Chromium: structure, hostile names, width, colours (Debian alone)
 	@tools/setup build ui

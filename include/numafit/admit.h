@@ -17,6 +17,9 @@ struct admit_question {
 		bool empty;       /* nothing runs on it, nor is anything promised */
 		bool any_pool;    /* the shared pool may be left without a CPU */
 		const bool *gone; /* these entries are not there, by place (ledger_at()); or NULL */
+		/* Of a container: this is its affinity, whatever else would do; nothing is merged.
+		 * NULL: as the merge finds. */
+		const struct hint *settled;
 	} suppose;
 };
 

@@ -41,9 +41,10 @@ struct defrag_question {
 	const struct settings *settings;
 	const struct pod *pod; /* whose containers are known; NULL: those that are not preferred */
 	unsigned moves;        /* at most so many, up to DEFRAG_MOVES_MAX */
-	uint64_t trials;       /* at most: whether one container, or the pod, is admitted in one
-				  state; some 10 us on a small machine, 100 us on one of 64 NUMA
-				  nodes */
+	/* At most. One is whether a container may go to a NUMA node, in some state: some 10 us on a
+	 * small machine, 30 us on one of 64 NUMA nodes; whether the pod is admitted counts as ten
+	 * for each of its containers. */
+	uint64_t trials;
 	/* By id (strcmp()): these containers alone may move, and use so many bytes. Whoever answers
 	 * anew with the same list and state answers the same. NULL: any may, as below. */
 	const struct defrag_figure *figures;

@@ -26,6 +26,7 @@ void cluster_options_init(struct cluster_options *o)
 		.policy = POLICY_RESTRICTED,
 		.world = {.weight = 10, .report_delay_ms = 300},
 	};
+	move_limits_init(&o->world.moves);
 	o->nr_strategies = (unsigned)strategy_list("all", o->strategy, NULL);
 }
 
@@ -164,8 +165,9 @@ static int write_svg(const struct run *r, struct err *e)
 	if (!f)
 		return err_set(e, errno, "%s: %s", o->svg, strerror(errno));
 	(void)snprintf(title, sizeof title,
-		"%zu pods in a day on %u nodes of %u NUMA nodes, policy %s", r->set.trace->pods.nr,
-		o->nr_nodes, o->nr_numa, topology_policy_words[o->policy]);
+		"%zu pods in a day on %u node%s of %u NUMA nodes, policy %s", r->set.trace->pods.nr,
+		o->nr_nodes, o->nr_nodes == 1 ? "" : "s", o->nr_numa,
+		topology_policy_words[o->policy]);
 	cluster_svg_print(f, title, o->strategy, r->outcome, o->nr_strategies);
 	int broken = ferror(f);
 

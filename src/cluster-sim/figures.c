@@ -65,6 +65,7 @@ void world_take_sample(struct world *w, unsigned number)
 		.utilisation = (double)w->cpus_used_milli / (double)w->cpus_milli,
 		.fragmentation = world_fragmentation(w),
 		.refused = w->out->refused,
+		.moves = w->out->moves,
 		.waiting = count_waiting(w),
 	};
 	w->out->utilisation += s->utilisation / SAMPLES;
@@ -93,8 +94,12 @@ int world_check(const struct world *w, struct err *e)
 	unsigned long running = 0, waiting = 0;
 	int rc = 0;
 
-	for (unsigned i = 0; i < w->set->options->nr_nodes; i++)
-		running += w->node[i].nr_pods;
+	for (unsigned i = 0; i < w->set->options->nr_nodes; i++) {
+		const bool one_waits = w->node[i].moves.plan;
+
+		running += w->node[i].nr_pods - one_waits;
+		waiting += one_waits;
+	}
 	for (size_t i = 0; i < w->queue.nr; i++)
 		waiting += w->queue.at[i].kind == EVENT_TRY;
 	if (o->placed != running + w->nr_ended || o->arrived != o->placed + waiting)

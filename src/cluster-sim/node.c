@@ -139,14 +139,7 @@ void cluster_node_fini(struct cluster_node *n)
 
 /* Pods */
 
-struct asked {
-	char name[SHAPE_CONTAINERS_MAX][TEXT_SIZE_MAX];
-	struct ask container[SHAPE_CONTAINERS_MAX];
-	struct advice_ask advice[SHAPE_CONTAINERS_MAX];
-	struct pod pod;
-};
-
-static void ask_for_pod(struct asked *a, const struct cluster_pod *pod)
+void asked_pod_init(struct asked_pod *a, const struct cluster_pod *pod)
 {
 	const struct pod_shape *s = pod->shape;
 
@@ -161,7 +154,7 @@ static void ask_for_pod(struct asked *a, const struct cluster_pod *pod)
 				to->memory[to->nr_memory++] =
 					(struct memory_ask){pod_memory_page(m), s->bytes[m]};
 	}
-	a->pod = (struct pod){.sandbox_id = pod->uid,
+	a->is = (struct pod){.sandbox_id = pod->uid,
 		.uid = pod->uid,
 		.ns = s->family,
 		.name = pod->uid,
@@ -172,12 +165,12 @@ static void ask_for_pod(struct asked *a, const struct cluster_pod *pod)
 
 /* What numafitd does with advice before the merge. */
 static void ask_by_advice(const struct cluster_node *n, const struct cluster_machine *m,
-	const struct advice *advice, int64_t now_ms, struct asked *a)
+	const struct advice *advice, int64_t now_ms, struct asked_pod *a)
 {
 	const struct cpuset foreign =
 		cpuset_or(m->settings.reserved_cpus, &ledger_view(n->ledger)->held);
 	const struct advice_facts facts = {.node = n->name,
-		.uid = a->pod.uid,
+		.uid = a->is.uid,
 		.now_ms = now_ms,
 		.skew_ms = (int64_t)m->settings.advice_skew_ms,
 		.generation = n->generation,
@@ -185,7 +178,7 @@ static void ask_by_advice(const struct cluster_node *n, const struct cluster_mac
 		.foreign = &foreign};
 	enum advice_verdict so_far = advice_check(advice, &facts, NULL);
 
-	for (unsigned c = 0; c < a->pod.nr; c++) {
+	for (unsigned c = 0; c < a->is.nr; c++) {
 		const struct advice_container *of = advice_for(advice, a->name[c]);
 
 		if (!of)
@@ -199,18 +192,18 @@ static void ask_by_advice(const struct cluster_node *n, const struct cluster_mac
 }
 
 /* The pool moves out of the way of all parts at once (engine_run_pod()), then each is held. */
-static void hold_pod_parts(struct cluster_node *n, const struct asked *a, struct decision *part)
+static void hold_pod_parts(struct cluster_node *n, const struct asked_pod *a, struct decision *part)
 {
 	struct cpuset own = {0};
 
-	for (unsigned c = 0; c < a->pod.nr; c++)
+	for (unsigned c = 0; c < a->is.nr; c++)
 		if (part[c].exclusive)
 			own = cpuset_or(own, &part[c].cpus);
 	const struct cpuset pool = ledger_pool_without(n->ledger, &own);
 	int rc = ledger_set_pool(n->ledger, &pool, NULL);
 	assert(!rc);
-	for (unsigned c = 0; c < a->pod.nr; c++) {
-		const struct request req = request_of_part(&a->pod, c);
+	for (unsigned c = 0; c < a->is.nr; c++) {
+		const struct request req = request_of_part(&a->is, c);
 
 		if (!part[c].exclusive)
 			part[c].cpus = pool;
@@ -219,30 +212,50 @@ static void hold_pod_parts(struct cluster_node *n, const struct asked *a, struct
 	n->generation++;
 }
 
-void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
-	const struct cluster_pod *pod, const struct advice *advice, int64_t now_ms,
-	struct cluster_work *w, struct node_answer *out)
+/* Nothing is held. The parts are in the working memory until it is used again. */
+static struct decision *decide_pod(const struct cluster_node *n, const struct cluster_machine *m,
+	const struct asked_pod *a, struct cluster_work *w, struct node_answer *out)
 {
 	struct budget budget = budget_of(m->settings.merge_visit_budget);
-	struct asked a = {0};
 	struct decision whole, *part;
 
-	ask_for_pod(&a, pod);
-	if (advice)
-		ask_by_advice(n, m, advice, now_ms, &a);
-	admit(&(struct admit_question){n->ledger, &m->settings, .pod = &a.pod}, &budget,
+	admit(&(struct admit_question){n->ledger, &m->settings, .pod = &a->is}, &budget,
 		work_anew(w), &whole, &part);
-	*out = (struct node_answer){
-		.admit = whole.admit, .nr = a.pod.nr, .advice = whole.advice.verdict};
-	if (!whole.admit)
-		return;
-	for (unsigned c = 0; c < a.pod.nr; c++) {
+	*out = (struct node_answer){.admit = whole.admit,
+		.preferred = whole.admit,
+		.nr = a->is.nr,
+		.advice = whole.advice.verdict};
+	for (unsigned c = 0; c < a->is.nr && whole.admit; c++) {
 		if (part[c].exclusive || part[c].nr_blocks)
 			out->on[c] = decision_nodes_used(&m->topo, &part[c]);
 		if (out->advice == ADVICE_NONE)
 			out->advice = part[c].advice.verdict;
+		out->preferred = out->preferred && part[c].preferred;
 	}
-	hold_pod_parts(n, &a, part);
+	return part;
+}
+
+void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
+	const struct cluster_pod *pod, const struct advice *advice, int64_t now_ms,
+	struct cluster_work *w, struct node_answer *out)
+{
+	struct asked_pod a = {0};
+
+	asked_pod_init(&a, pod);
+	if (advice)
+		ask_by_advice(n, m, advice, now_ms, &a);
+	struct decision *part = decide_pod(n, m, &a, w, out);
+	if (out->admit)
+		hold_pod_parts(n, &a, part);
+}
+
+void cluster_node_ask(const struct cluster_node *n, const struct cluster_machine *m,
+	const struct cluster_pod *pod, struct cluster_work *w, struct node_answer *out)
+{
+	struct asked_pod a = {0};
+
+	asked_pod_init(&a, pod);
+	(void)decide_pod(n, m, &a, w, out);
 }
 
 void cluster_node_stop(struct cluster_node *n, const char *uid)

@@ -31,10 +31,21 @@ struct cluster_pod {
 	char uid[POD_UID_MAX]; /* and name */
 };
 
+/* A pod's question as a node decides it. Do not move it: it points into itself. */
+struct asked_pod {
+	char name[SHAPE_CONTAINERS_MAX][TEXT_SIZE_MAX];
+	struct ask container[SHAPE_CONTAINERS_MAX];
+	struct advice_ask advice[SHAPE_CONTAINERS_MAX];
+	struct pod is;
+};
+/* *a: zeros. */
+void asked_pod_init(struct asked_pod *a, const struct cluster_pod *pod);
+
 /* What a node said of a pod. */
 struct node_answer {
 	bool admit;
-	unsigned nr; /* containers */
+	bool preferred; /* each container lies on as few NUMA nodes as on an empty node */
+	unsigned nr;    /* containers */
 	struct nodeset
 		on[SHAPE_CONTAINERS_MAX]; /* where its own CPUs and memory are; empty: none */
 	enum advice_verdict advice; /* the first one of its containers'; NONE: there was none */
@@ -60,6 +71,9 @@ void cluster_node_fini(struct cluster_node *n);
 void cluster_node_run(struct cluster_node *n, const struct cluster_machine *m,
 	const struct cluster_pod *pod, const struct advice *advice, int64_t now_ms,
 	struct cluster_work *w, struct node_answer *out);
+/* The same without a scheduler's advice, and nothing is held. */
+void cluster_node_ask(const struct cluster_node *n, const struct cluster_machine *m,
+	const struct cluster_pod *pod, struct cluster_work *w, struct node_answer *out);
 void cluster_node_stop(struct cluster_node *n, const char *uid);
 
 /* What it would publish now, as the scheduler's side reads it. Gives *r to put_report(). */

@@ -43,6 +43,11 @@ static double utilisation_of(const struct sample *s)
 	return s->utilisation * PERCENT;
 }
 
+static double moves_of(const struct sample *s)
+{
+	return (double)s->moves;
+}
+
 static const struct measure {
 	const char *title;
 	double (*of)(const struct sample *s);
@@ -53,8 +58,17 @@ static const struct measure {
 	{"Fragmentation: of the CPUs that nobody asks for, those that pods of 8 CPUs could not have, %",
 		fragmentation_of, false},
 	{"CPUs that running pods ask for, %", utilisation_of, false},
+	{"Containers that nodes have moved, so far", moves_of, true}, /* where one may */
 };
 enum { NR_MEASURES = sizeof measures / sizeof *measures };
+
+static unsigned count_measures(const struct strategy *const *s, unsigned nr)
+{
+	for (unsigned i = 0; i < nr; i++)
+		if (s[i]->moves)
+			return NR_MEASURES;
+	return NR_MEASURES - 1;
+}
 
 /* From round number to round number, with all values of all strategies between them. */
 struct axis {
@@ -191,7 +205,7 @@ static void print_curve(FILE *out, const struct axis *a, const struct measure *m
 		figure_of(m, o));
 }
 
-static void print_row(FILE *out, unsigned measure, const struct strategy *const *s,
+static void print_row(FILE *out, unsigned measure, bool is_last, const struct strategy *const *s,
 	const struct outcome *o, unsigned nr)
 {
 	const struct measure *m = &measures[measure];
@@ -201,7 +215,7 @@ static void print_row(FILE *out, unsigned measure, const struct strategy *const 
 		print_range(out, &a, m, place_of(measure, i), o, nr);
 	print_row_axis(out, &a, measure, nr);
 	for (unsigned i = 0; i < nr; i++) {
-		print_panel_frame(out, place_of(measure, i), measure + 1 == NR_MEASURES);
+		print_panel_frame(out, place_of(measure, i), is_last);
 		print_curve(out, &a, m, place_of(measure, i), s[i], &o[i]);
 	}
 }
@@ -209,7 +223,8 @@ static void print_row(FILE *out, unsigned measure, const struct strategy *const 
 void cluster_svg_print(FILE *out, const char *title, const struct strategy *const *s,
 	const struct outcome *o, unsigned nr)
 {
-	int width = place_of(0, nr).left + PANEL_GAP, height = TOP + NR_MEASURES * ROW_STEP;
+	const unsigned rows = count_measures(s, nr);
+	int width = place_of(0, nr).left + PANEL_GAP, height = TOP + (int)rows * ROW_STEP;
 
 	width = width > WIDTH_LEAST ? width : WIDTH_LEAST;
 	(void)fprintf(out,
@@ -225,10 +240,10 @@ void cluster_svg_print(FILE *out, const char *title, const struct strategy *cons
 			"font-weight=\"bold\">%s</text>\n",
 			place_of(0, i).left, TOP - TEXT_GAP - 2 * TEXT_HEIGHT, s[i]->colour,
 			s[i]->name);
-	for (unsigned m = 0; m < NR_MEASURES; m++)
-		print_row(out, m, s, o, nr);
+	for (unsigned m = 0; m < rows; m++)
+		print_row(out, m, m + 1 == rows, s, o, nr);
 	(void)fprintf(out,
-		"<text x=\"%d\" y=\"%d\" fill=\"#666\">Number: all refusals; else the average of the day. Grey: from the "
+		"<text x=\"%d\" y=\"%d\" fill=\"#666\">Number: all refusals, all moves; else the average of the day. Grey: from the "
 		"least to the most of all strategies."
 		"</text>\n</svg>\n",
 		LEFT, height - TEXT_GAP);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { PERCENT = 100 };
+#define GI ((double)(UINT64_C(1) << 30))
 
 static const struct {
 	const char *name, *help;
@@ -16,7 +17,7 @@ static const struct {
 		"            best-effort no memory beside that of others)",
 		0},
 	{"PODS", "workloads of which one or more pods were refused", 0},
-	{"WAITED", "placed, but not at the first try", 0},
+	{"WAITED", "placed, but not at once", 0},
 	{"MINUTES", "that these waited, on average", 1},
 	{"NEVER", "still waiting at the end of the day", 0},
 	{"MINIMAL%",
@@ -33,6 +34,13 @@ static const struct {
 	{"ACCEPT", "hints that the node followed", 0},
 	{"REPAIR", "hints in whose place the node found NUMA nodes as good", 0},
 	{"REJECT", "hints that the node dropped", 0},
+	{"AVOIDED", "refusals avoided: pods that a node took once it had moved others", 0},
+	{"NARROWED",
+		"likewise, pods that it would have put on more NUMA nodes than on an empty node",
+		0},
+	{"MOVES", "of containers to other NUMA nodes", 0},
+	{"MOVED", "memory of these, GiB", 1},
+	{"MOVING", "seconds that these took, one after another", 0},
 	{"SECONDS", "that the simulation took", 1},
 };
 enum { NR_COLUMNS = sizeof columns / sizeof *columns, NAME_WIDTH = 16, COUNT_WIDTH = 7 };
@@ -48,7 +56,8 @@ static void outcome_figures(const struct outcome *o, double figure[NR_COLUMNS])
 	const double all[NR_COLUMNS] = {(double)o->placed, (double)o->refused,
 		(double)o->refused_pods, (double)o->waited, minutes, (double)o->never, minimal,
 		distance, o->utilisation * PERCENT, o->fragmentation * PERCENT, (double)o->accepted,
-		(double)o->repaired, (double)o->rejected, o->seconds};
+		(double)o->repaired, (double)o->rejected, (double)o->avoided, (double)o->narrowed,
+		(double)o->moves, (double)o->bytes_moved / GI, o->moving_ms / MS_PER_S, o->seconds};
 
 	memcpy(figure, all, sizeof all);
 }

@@ -11,17 +11,21 @@
 
 static const struct strategy rows[] = {
 	{"stock", "NodeResourcesFit LeastAllocated and BalancedAllocation, no NUMA knowledge",
-		"#777777", PORTION_LEFT, false, NR_NRT_STRATEGIES},
+		"#777777", PORTION_LEFT, false, NR_NRT_STRATEGIES, false},
 	{"stock-packed", "the same with MostAllocated", "#000000", PORTION_ALLOCATED, false,
-		NR_NRT_STRATEGIES},
+		NR_NRT_STRATEGIES, false},
+	{"stock-moves", "stock, and nodes move containers where that makes room for a pod",
+		"#9467bd", PORTION_LEFT, false, NR_NRT_STRATEGIES, true},
+	{"packed-moves", "stock-packed, and nodes move containers likewise", "#8c564b",
+		PORTION_ALLOCATED, false, NR_NRT_STRATEGIES, true},
 	{"least-allocated", "stock, and the extender with LeastAllocated", "#1f77b4", PORTION_LEFT,
-		true, NRT_LEAST_ALLOCATED},
+		true, NRT_LEAST_ALLOCATED, false},
 	{"most-allocated", "stock-packed, and the extender with MostAllocated", "#d62728",
-		PORTION_ALLOCATED, true, NRT_MOST_ALLOCATED},
+		PORTION_ALLOCATED, true, NRT_MOST_ALLOCATED, false},
 	{"balanced", "stock, and the extender with BalancedAllocation", "#2ca02c", PORTION_LEFT,
-		true, NRT_BALANCED_ALLOCATION},
+		true, NRT_BALANCED_ALLOCATION, false},
 	{"least-numa-nodes", "stock, and the extender with LeastNUMANodes", "#ff7f0e", PORTION_LEFT,
-		true, NRT_LEAST_NUMA_NODES},
+		true, NRT_LEAST_NUMA_NODES, false},
 };
 enum { NR_ROWS = sizeof rows / sizeof *rows, WORD_SHOWN = 32 };
 _Static_assert((int)NR_ROWS <= (int)STRATEGIES_MAX, "room for all of them");

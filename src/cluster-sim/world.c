@@ -23,8 +23,9 @@ static bool event_is_before(const struct event *a, const struct event *b)
 	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->turn < b->turn;
 }
 
-static void event_queue_put(struct event_queue *q, int64_t at_ms, unsigned kind, unsigned what)
+void world_put_event(struct world *w, int64_t at_ms, enum event_kind kind, unsigned what)
 {
+	struct event_queue *q = &w->queue;
 	const struct event e = {at_ms, q->turn++, kind, what};
 	size_t i = q->nr;
 
@@ -128,6 +129,8 @@ static void world_init(struct world *w)
 	w->candidate = xcalloc(nr, sizeof *w->candidate);
 	w->score = xcalloc(nr, sizeof *w->score);
 	w->answer = xcalloc(set->trace->shapes.nr * nr, sizeof *w->answer);
+	if (w->strategy->moves)
+		w->no_plan = xcalloc(set->trace->shapes.nr * nr, sizeof *w->no_plan);
 	for (unsigned i = 0; i < nr; i++)
 		init_node(w, i);
 	set_allocatable(w);
@@ -140,18 +143,20 @@ static void world_init(struct world *w)
 		w->pod[i].delay_ms = RETRY_FIRST_MS;
 		(void)snprintf(w->pod[i].workload, WORKLOAD_MAX, "p%u", i);
 		(void)snprintf(w->pod[i].is.uid, POD_UID_MAX, "p%u-0", i);
-		event_queue_put(&w->queue, p->at_ms, EVENT_TRY, i);
+		world_put_event(w, p->at_ms, EVENT_TRY, i);
 	}
 	for (unsigned i = 0; i < SAMPLES; i++)
-		event_queue_put(&w->queue, (i + 1) * SAMPLE_MS - 1, EVENT_SAMPLE, i);
+		world_put_event(w, (i + 1) * SAMPLE_MS - 1, EVENT_SAMPLE, i);
 }
 
 static void world_fini(struct world *w)
 {
 	sched_cluster_free(w->cluster);
 	sched_avoid_free(w->avoid);
-	for (unsigned i = 0; i < w->set->options->nr_nodes; i++)
+	for (unsigned i = 0; i < w->set->options->nr_nodes; i++) {
+		node_moves_fini(&w->node[i].moves);
 		cluster_node_fini(&w->node[i].is);
+	}
 	free(w->node);
 	free(w->allocatable);
 	free(w->pod);
@@ -159,6 +164,7 @@ static void world_fini(struct world *w)
 	free(w->candidate);
 	free(w->score);
 	free(w->answer);
+	free(w->no_plan);
 	vec_fini(&w->queue);
 	cluster_work_fini(&w->work);
 }
@@ -173,12 +179,10 @@ static void note_change(struct world *w, unsigned node)
 	if (!w->cluster || n->report_due)
 		return;
 	n->report_due = true;
-	event_queue_put(
-		&w->queue, w->now_ms + w->set->options->report_delay_ms, EVENT_REPORT, node);
+	world_put_event(w, w->now_ms + w->set->options->report_delay_ms, EVENT_REPORT, node);
 }
 
-/* The pod's asks join those on the node, or leave them. */
-static void account_pod(struct world *w, unsigned node, const struct pod_shape *s, bool join)
+void world_account_pod(struct world *w, unsigned node, const struct pod_shape *s, bool join)
 {
 	struct quantity (*put)(struct quantity, struct quantity) =
 		join ? quantity_add : quantity_sub;
@@ -200,7 +204,7 @@ static void try_later(struct world *w, unsigned pod)
 {
 	struct world_pod *p = &w->pod[pod];
 
-	event_queue_put(&w->queue, w->now_ms + p->delay_ms, EVENT_TRY, pod);
+	world_put_event(w, w->now_ms + p->delay_ms, EVENT_TRY, pod);
 	p->delay_ms = p->delay_ms * 2 < RETRY_MOST_MS ? p->delay_ms * 2 : RETRY_MOST_MS;
 }
 
@@ -217,8 +221,8 @@ static void world_pod_started(struct world *w, unsigned pod, const struct node_a
 	world_count_nodes(w, pod, answer);
 	if (w->avoid && p->refused)
 		sched_avoid_took(w->avoid, p->workload, w->node[p->node].is.name);
-	account_pod(w, p->node, p->is.shape, true);
-	event_queue_put(&w->queue, w->now_ms + t->life_ms, EVENT_END, pod);
+	world_account_pod(w, p->node, p->is.shape, true);
+	world_put_event(w, w->now_ms + t->life_ms, EVENT_END, pod);
 	note_change(w, p->node);
 }
 
@@ -278,30 +282,32 @@ static bool world_advice_write(const struct world *w, const struct world_pod *p,
 	return true;
 }
 
-static void run_on_node(struct world *w, unsigned pod, const struct advice *hint)
+bool world_run_pod(
+	struct world *w, unsigned pod, const struct advice *hint, struct node_answer *answer)
 {
 	struct world_pod *p = &w->pod[pod];
-	struct node_answer answer;
 
 	cluster_node_run(
-		&w->node[p->node].is, w->set->machine, &p->is, hint, w->now_ms, &w->work, &answer);
+		&w->node[p->node].is, w->set->machine, &p->is, hint, w->now_ms, &w->work, answer);
 	if (hint) {
-		const enum advice_verdict v = answer.advice;
+		const enum advice_verdict v = answer->advice;
 
 		w->out->accepted += v == ADVICE_ACCEPTED || v == ADVICE_ACCEPTED_STALE;
 		w->out->repaired += v == ADVICE_REPAIRED;
 		w->out->rejected += advice_is_rejection(v);
 	}
-	if (answer.admit)
-		world_pod_started(w, pod, &answer);
+	if (answer->admit)
+		world_pod_started(w, pod, answer);
 	else
 		world_pod_refused(w, pod);
+	return answer->admit;
 }
 
 static void try_to_place_pod(struct world *w, unsigned pod)
 {
 	struct world_pod *p = &w->pod[pod];
 	struct sched_placement where;
+	struct node_answer answer;
 	struct seen_pod seen;
 	struct advice hint;
 	struct arena a;
@@ -316,7 +322,8 @@ static void try_to_place_pod(struct world *w, unsigned pod)
 		if (w->cluster)
 			bind_pod(w, p, &seen, &where, &a);
 		bool advised = w->cluster && world_advice_write(w, p, &where, &a, &hint);
-		run_on_node(w, pod, advised ? &hint : NULL);
+		if (!world_make_room(w, pod))
+			(void)world_run_pod(w, pod, advised ? &hint : NULL, &answer);
 	}
 	arena_fini(&a);
 }
@@ -326,7 +333,8 @@ static void end_pod(struct world *w, unsigned pod)
 	struct world_pod *p = &w->pod[pod];
 
 	cluster_node_stop(&w->node[p->node].is, p->is.uid);
-	account_pod(w, p->node, p->is.shape, false);
+	node_moves_stop(&w->node[p->node].moves, &w->node[p->node].is, p->is.uid);
+	world_account_pod(w, p->node, p->is.shape, false);
 	w->nr_ended++;
 	if (w->cluster)
 		sched_cluster_remove_pod(w->cluster, p->is.uid);
@@ -348,13 +356,14 @@ static void (*const happen[NR_EVENT_KINDS])(struct world *w, unsigned what) = {
 	[EVENT_END] = end_pod,
 	[EVENT_REPORT] = report_world_node,
 	[EVENT_SAMPLE] = world_take_sample,
+	[EVENT_MOVED] = world_node_moved,
 };
 
 static void live_through_day(struct world *w)
 {
 	int64_t expire_ms = 0;
 
-	while (w->queue.nr && w->queue.at[0].at_ms < DAY_MS) {
+	while (w->queue.nr && w->queue.at[0].at_ms < DAY_MS && !w->rc) {
 		const struct event e = event_queue_take(&w->queue);
 
 		w->now_ms = e.at_ms;
@@ -372,13 +381,13 @@ int world_run(const struct world_setting *set, const struct strategy *s, struct 
 	struct err *e)
 {
 	double begin = clock_seconds();
-	struct world w = {.set = set, .strategy = s, .out = out};
+	struct world w = {.set = set, .strategy = s, .out = out, .e = e};
 
 	*out = (struct outcome){0};
 	world_init(&w);
 	live_through_day(&w);
 	out->seconds = clock_seconds() - begin;
-	int rc = world_check(&w, e);
+	int rc = w.rc ? w.rc : world_check(&w, e);
 	world_fini(&w);
 	return rc;
 }

@@ -1,7 +1,7 @@
 #ifndef CLUSTER_SIM_WORLD_H
 #define CLUSTER_SIM_WORLD_H
 
-#include <cluster-sim/node.h>
+#include <cluster-sim/moves.h>
 #include <numafit/sched_plan.h>
 
 /* A cluster's day under one strategy, event by event: pods come, are given a node, are admitted or
@@ -20,6 +20,10 @@ struct strategy {
 	enum generic_portion stock;
 	bool asks_plugin;       /* NodeResourceTopologyMatch, as numafit-extender has it */
 	enum nrt_strategy type; /* its scoringStrategy */
+	/* A node that would refuse a pod, or admit it on more NUMA nodes than on an empty node,
+	 * moves containers first, if that helps, and the pod waits there meanwhile. Not with the
+	 * extender, which sends no pod to such a node. */
+	bool moves;
 };
 enum { STRATEGIES_MAX = 16 };
 /* "stock,least-numa-nodes" into list[]; "all": every row. How many, or -EINVAL: the text names the
@@ -33,12 +37,13 @@ struct world_options {
 	unsigned percent_to_score;
 	unsigned weight; /* of the extender's score, 0 to 100, beside the stock ones */
 	int64_t report_delay_ms;
+	struct move_limits moves;
 };
 
 enum { SAMPLES = 96 }; /* one for each quarter of an hour */
 struct sample {
 	double utilisation, fragmentation; /* as in struct outcome; now */
-	unsigned long refused;             /* so far */
+	unsigned long refused, moves;      /* so far */
 	unsigned long waiting;             /* pods that have come, and run nowhere; now */
 };
 
@@ -55,6 +60,11 @@ struct outcome {
 	unsigned long containers;      /* with CPUs or memory of their own */
 	double distance;               /* the average distances within their NUMA nodes, in all */
 	unsigned long accepted, repaired, rejected; /* hints */
+	unsigned long avoided;  /* pods that were admitted after moves, and else refused */
+	unsigned long narrowed; /* likewise, and else admitted on more NUMA nodes */
+	unsigned long moves;    /* of containers */
+	uint64_t bytes_moved;
+	double moving_ms;   /* of all moves */
 	double utilisation; /* average: CPUs that running pods ask for, of all for pods */
 	/* Average: of the CPUs that nobody asks for, the part that pods of 8 CPUs, each on one NUMA
 	 * node, could not have. */
@@ -80,10 +90,13 @@ struct world_setting {
 	/* Called once an hour of the day. */
 	void (*progress)(void *ctx, const struct strategy *s, unsigned hour);
 	void *progress_ctx;
+	/* Called as a move begins, of that node; NULL: nobody wants to know. */
+	void (*moved)(void *ctx, unsigned node, const struct node_move *m);
+	void *moved_ctx;
 };
 
-/* Live the day. 0; -EINVAL when a node's ledger is broken at its end, or what is counted does not
- * add up. */
+/* Live the day. 0; -EINVAL when a node's ledger is broken at its end or after a step of a move, or
+ * what is counted does not add up. */
 int world_run(const struct world_setting *w, const struct strategy *s, struct outcome *out,
 	struct err *e);
 

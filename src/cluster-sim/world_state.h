@@ -7,7 +7,7 @@
 
 /* What the files of a world share. */
 
-enum event_kind { EVENT_TRY, EVENT_END, EVENT_REPORT, EVENT_SAMPLE, NR_EVENT_KINDS };
+enum event_kind { EVENT_TRY, EVENT_END, EVENT_REPORT, EVENT_SAMPLE, EVENT_MOVED, NR_EVENT_KINDS };
 enum { POD_RESOURCES = 1 + NR_POD_MEMORIES, WORKLOAD_MAX = 16 };
 
 /* What is to happen, by time; of one time in the order of entry. */
@@ -31,6 +31,9 @@ struct world_node {
 	unsigned nr_pods;
 	uint32_t version; /* of what its pods ask for; above 0 */
 	bool report_due;
+	struct node_moves moves;
+	unsigned pod_waits;   /* while moves are under way: for that pod */
+	bool pod_was_refused; /* without them it would have been */
 };
 
 /* What the stock scheduler makes of a node for pods of one shape, as of a version of the node: the
@@ -60,6 +63,9 @@ struct world {
 	struct event_queue queue;
 	struct cluster_work work;
 	struct outcome *out;
+	uint64_t *no_plan; /* by shape, then node: at that generation of it no move helps */
+	int rc;            /* of the first move that broke a ledger, with *e */
+	struct err *e;
 	unsigned long nr_ended; /* pods that ran to their end */
 	/* The scheduler's. */
 	struct stock_answer *answer; /* by shape, then node */
@@ -88,6 +94,21 @@ void strategy_profile(const struct strategy *s, struct sched_profile *p);
  * *a: where on the node the pod would lie; nr 0: nothing is said of that. */
 int world_choose(struct world *w, const struct world_pod *p, const struct seen_pod *seen,
 	struct arena *a, struct sched_placement *where);
+
+/* To be done at that time. */
+void world_put_event(struct world *w, int64_t at_ms, enum event_kind kind, unsigned what);
+/* The pod's node decides it now. hint: a scheduler's, or NULL. True: it runs; *answer is the
+ * node's. */
+bool world_run_pod(
+	struct world *w, unsigned pod, const struct advice *hint, struct node_answer *answer);
+/* The pod's asks join those on the node, or leave them. */
+void world_account_pod(struct world *w, unsigned node, const struct pod_shape *s, bool join);
+
+/* world_moves.c. The pod's node moves containers first, for the pod waits there; false: it does
+ * not. */
+bool world_make_room(struct world *w, unsigned pod);
+/* The move that is under way there is over. */
+void world_node_moved(struct world *w, unsigned node);
 
 /* A pod is placed: on how many NUMA nodes. */
 void world_count_nodes(struct world *w, unsigned pod, const struct node_answer *answer);

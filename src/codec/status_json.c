@@ -233,6 +233,7 @@ static const struct field status_rows[] = {
 	FIELD("shared_pool", POINTER, AT(info.enforcement), .optional = true,
 		.fields = &pool_fields),
 	FIELD("quiet", POINTER, AT(info.quiet), .optional = true, .fields = &quiet_fields),
+	FIELD("moves", POINTER, AT(info.moves), .optional = true, .fields = &moves_fields),
 	FIELD("cfs_quota", POINTER, AT(info.quota), .optional = true, .fields = &quota_fields),
 	FIELD("counters", OBJECT, AT(info.counters), .fields = &counter_fields),
 	FIELD("settings", MAP, AT(settings.at), .count = AT(settings.nr)),

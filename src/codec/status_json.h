@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_CODEC_STATUS_JSON_H
 #define NUMAFIT_CODEC_STATUS_JSON_H
 
+#include <codec/moves_json.h>
 #include <codec/words.h>
 #include <numafit/request.h>
 #include <numafit/snapshot.h>
@@ -126,6 +127,7 @@ struct status_info {
 	const struct status_pool *enforcement;    /* NULL: an older daemon */
 	const struct status_quota *quota;         /* likewise */
 	const struct status_quiet *quiet;         /* NULL: nobody may wish for it */
+	const struct moves *moves; /* the last that were made, or are under way; NULL: none */
 	struct status_counters counters;
 	struct cpuset offline; /* CPUs that the machine has and that are offline */
 };

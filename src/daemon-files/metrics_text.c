@@ -276,15 +276,11 @@ static const struct metric metrics[] = {
 	EACH("containers_not_preferred", GAUGE, not_preferred,
 		"Containers that lie on more NUMA nodes than the fewest that could have been "
 		"enough."),
-	{
-		.name = "numafit_fragmentation_ratio",
-		.help = "How much smaller the largest container is that fits on one NUMA node than "
-			"if the free CPUs lay together, 0 to 1: 0.75 where 8 free CPUs are 2 on "
-			"each of four NUMA nodes of 8.",
-		.kind = GAUGE,
-		.value = METRIC_MILLI,
-		.each = fragmentation,
-	},
+	METRIC_ROW("numafit_fragmentation_ratio", GAUGE, MILLI, 0,
+		"How much smaller the largest container is that fits on one NUMA node than if the "
+		"free CPUs lay together, 0 to 1: 0.75 where 8 free CPUs are 2 on each of four NUMA "
+		"nodes of 8.",
+		.each = fragmentation),
 	EACH("largest_free_cpus", GAUGE, largest_cpus,
 		"CPUs of the largest container with CPUs of its own that fits on one NUMA node."),
 	EACH("free_exclusive_cpus", GAUGE, free_cpus,

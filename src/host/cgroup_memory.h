@@ -6,7 +6,11 @@
 
 /* How much memory a cgroup uses on each NUMA node, and what of it cpuset.mems moves (cgroup v2
  * alone: memory.numa_stat, and hugetlb.SIZE.numa_stat where that controller is there). Cgroups
- * below it count, too. No heap, and bounded reads, as in cgroup.h. */
+ * below it count, too. No heap, and bounded reads, as in cgroup.h; any thread.
+ *
+ * The kernel's counters lag: up to 64 pages for each CPU of the machine are counted two seconds
+ * later. And while pages move a reading takes it much longer, up to a hundred times in an emulated
+ * machine: not for each turn of a loop, and not on the way of a container's start. */
 
 /* Bytes on one NUMA node; each counter is the kernel's (cgroup-v2.rst, "memory.stat"). */
 struct cgroup_node_memory {
@@ -14,14 +18,13 @@ struct cgroup_node_memory {
 	uint64_t file;        /* page cache, with shmem */
 	uint64_t shmem;       /* of file: tmpfs and shared memory */
 	uint64_t mapped;      /* of file: what a process has mapped */
-	uint64_t unevictable; /* of anon and file: mlocked and such. The kernel moves it all the
-				 same */
+	uint64_t unevictable; /* of anon and file: mlocked and such; the kernel moves it, too */
 	uint64_t kernel;      /* kernel stacks, page tables, slab: it stays where it is */
-	uint64_t huge;        /* hugetlb pages in use, in none of the above */
+	uint64_t huge;        /* hugetlb pages in use, in none of the above. Linux 6.1 still has
+				 those that were moved at their old NUMA node */
 };
 struct cgroup_memory {
-	bool knows_huge; /* there was a hugetlb.SIZE.numa_stat (kernels since 5.17); else huge is 0
-			  */
+	bool knows_huge; /* there was a hugetlb.SIZE.numa_stat (since Linux 5.17) */
 	struct cgroup_node_memory node[NODES_MAX]; /* by dense index */
 };
 

@@ -129,6 +129,10 @@ static bool know_container(const struct admit_question *q, struct facts *f,
 			.any = !first->decision.has_affinity,
 			.preferred = first->decision.preferred,
 		};
+	if (q->suppose.settled) {
+		f->settled = true;
+		f->affinity = *q->suppose.settled;
+	}
 	d->apart = q->container->apart;
 	if (!nodeset_empty(f->ask.share_of)) {
 		f->share_on[nodeset_next(f->ask.share_of, 0)] =

@@ -16,6 +16,8 @@
 #define uthash_fatal(message) abort() /* never: xrealloc() does not fail */
 #include <uthash.h>
 
+enum { MERGE_TRIALS = 10 }; /* that a merge for a container of the pod takes as long as */
+
 /* A state that was looked at; its key is where each mover is, which also says how many moves it
  * took, as none moves twice, and what they cost. */
 struct seen_state {
@@ -136,9 +138,11 @@ bool defrag_has_room(
 	const struct planner *p, unsigned node, const struct room *need, const struct room *gone)
 {
 	const struct memory_node *m = &ledger_view(p->ledger)->memory.node[node];
+	const struct room *aside = &p->set_aside[node];
 
-	return p->free[node] + gone->cpus >= need->cpus &&
-	       (m->free[0] + gone->memory >= need->memory || nodeset_count(m->group) > 1);
+	return p->free[node] + gone->cpus >= need->cpus + aside->cpus &&
+	       (m->free[0] + gone->memory >= need->memory + aside->memory ||
+		       nodeset_count(m->group) > 1);
 }
 
 bool defrag_may_go(const struct planner *p, const struct mover *m, unsigned node)
@@ -179,20 +183,32 @@ static bool enter(struct planner *p, const struct mover *m, const struct decisio
 	return true;
 }
 
+/* Whether nothing but its CPUs and memory says whether a container may have a NUMA node, all of
+ * which are as good: then to merge would be in vain. */
+static bool needs_no_merge(const struct planner *p)
+{
+	const struct settings *s = p->q->settings;
+
+	return s->topology_policy != POLICY_NONE && s->topology_scope == SCOPE_CONTAINER &&
+	       cpuset_empty(&p->q->topo->isolated);
+}
+
 /* Whether it could come to that NUMA node now if it were not there yet. */
 static bool is_admitted(struct planner *p, struct mover *m, unsigned node, struct decision *d)
 {
 	const struct decision *from = &m->from->decision;
+	const struct hint there = {.mask = nodeset_of(node), .preferred = true};
 	struct admit_question q = {
 		.ledger = p->ledger, .settings = p->q->settings, .container = &m->request};
 	struct budget b = budget_of(p->q->settings->merge_visit_budget);
 	struct arena a;
 
 	m->advice = (struct advice_ask){
-		.so_far = ADVICE_ACCEPTED, .mode = ADVICE_REQUIRE, .asked = nodeset_of(node)};
+		.so_far = ADVICE_ACCEPTED, .mode = ADVICE_REQUIRE, .asked = there.mask};
 	m->request.ask.advice = &m->advice;
 	p->gone[m->entry] = true;
 	q.suppose.gone = p->gone;
+	q.suppose.settled = needs_no_merge(p) ? &there : NULL;
 	arena_init_fixed(&a, p->work, ADMIT_ARENA_BYTES);
 	admit(&q, &b, &a, d, NULL);
 	p->gone[m->entry] = false;
@@ -201,15 +217,15 @@ static bool is_admitted(struct planner *p, struct mover *m, unsigned node, struc
 	d->reasons = NULL;
 	d->advice = (struct advice_result){0};
 	return d->admit && d->exclusive && d->preferred &&
-	       nodeset_equal(decision_nodes_used(p->q->topo, d), nodeset_of(node));
+	       nodeset_equal(decision_nodes_used(p->q->topo, d), there.mask);
 }
 
-static bool spend(struct planner *p)
+static bool spend(struct planner *p, uint64_t trials)
 {
-	if (p->out->trials >= p->trials)
+	if (p->out->trials + trials > p->trials)
 		p->out->cut = true;
 	else
-		p->out->trials++;
+		p->out->trials += trials;
 	return !p->out->cut;
 }
 
@@ -217,7 +233,7 @@ bool defrag_go(struct planner *p, struct mover *m, unsigned node, unsigned depth
 {
 	struct defrag_move *step = &p->path[depth];
 
-	if (!spend(p) || !is_admitted(p, m, node, &step->to))
+	if (!spend(p, 1) || !is_admitted(p, m, node, &step->to))
 		return false;
 	const struct cpuset others = cpuset_minus(step->to.cpus, &m->from->decision.cpus);
 	if (!can_be_spared(p, &others) || !enter(p, m, &step->to))
@@ -245,7 +261,8 @@ void defrag_back(struct planner *p, struct mover *m, const struct cpuset *pool)
 
 /* The pod */
 
-static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, struct nodeset *nodes)
+/* one_each: each of its containers lies on one NUMA node. */
+static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, bool *one_each)
 {
 	struct admit_question q = {
 		.ledger = p->ledger, .settings = p->q->settings, .pod = p->q->pod};
@@ -256,50 +273,81 @@ static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, stru
 	q.suppose.empty = on_empty_machine;
 	arena_init_fixed(&a, p->work, ADMIT_ARENA_BYTES);
 	answer_pod(&q, &b, &a, &answer);
-	*nodes = (struct nodeset){0};
+	*one_each = true;
 	if (!answer.decision.admit)
 		return false;
 	for (size_t i = 0; i < answer.record.nr_parts; i++) {
 		const struct decision *d = &answer.record.parts[i].decision;
 
-		*nodes = nodeset_or(*nodes, decision_nodes_used(p->q->topo, d));
+		*one_each = *one_each && nodeset_count(decision_nodes_used(p->q->topo, d)) <= 1;
 		if (!d->preferred)
 			return false;
 	}
 	return answer.record.nr_parts;
 }
 
-/* Whether there is a NUMA node that it may fit on when that mover has left it; NULL: now. */
-static bool pod_may_fit(const struct planner *p, const struct mover *going)
+static int by_size(const void *a, const void *b)
 {
-	const struct room need = {p->cpus, p->memory};
+	const struct room *x = a, *y = b;
 
-	for (unsigned n = 0; p->one_node && n < p->q->topo->ids.nr; n++) {
-		struct room gone = {0};
-
-		if (going)
-			gone = (struct room){
-				defrag_cpus_on(p, going, n), defrag_memory_on(going, n)};
-		if (defrag_has_room(p, n, &need, &gone))
-			return true;
-	}
-	return !p->one_node;
+	return x->cpus != y->cpus ? (x->cpus < y->cpus) - (x->cpus > y->cpus)
+				  : (x->memory < y->memory) - (x->memory > y->memory);
 }
 
-/* A pod of one container, which asks for ordinary memory alone, and fits on one NUMA node. */
-static void look_at_pod(struct planner *p, struct nodeset nodes)
+/* How many containers of that size may fit when that mover has left; NULL: now. At most so many. */
+static unsigned that_may_fit(
+	const struct planner *p, const struct room *need, const struct mover *going, unsigned most)
+{
+	unsigned fit = 0;
+
+	for (unsigned n = 0; n < p->q->topo->ids.nr && fit < most; n++) {
+		struct room gone = {0};
+
+		if (going && nodeset_has(going->nodes, n))
+			gone = (struct room){
+				defrag_cpus_on(p, going, n), defrag_memory_on(going, n)};
+		if (defrag_has_room(p, n, need, &gone))
+			fit += need->cpus ? (p->free[n] + gone.cpus) / need->cpus : most;
+	}
+	return fit;
+}
+
+/* Whether the pod may be admitted as preferred then, as far as sums say: of each size there is room
+ * for as many containers as are at least as large. */
+static bool pod_may_fit(const struct planner *p, const struct mover *going)
+{
+	for (unsigned i = 0; i < p->nr_guests; i++) {
+		struct room need = p->guest[i];
+
+		if (i + 1 < p->nr_guests && !by_size(&need, &p->guest[i + 1]))
+			continue;                /* one more as large is asked about */
+		for (unsigned k = 0; k < i; k++) /* the largest come first, by CPUs */
+			need.memory = number_min(need.memory, p->guest[k].memory);
+		if (that_may_fit(p, &need, going, i + 1) < i + 1)
+			return false;
+	}
+	return true;
+}
+
+/* A pod whose containers ask for ordinary memory alone, and lie on one NUMA node each, as each has
+ * room there by itself. */
+static void look_at_pod(struct planner *p, bool one_each)
 {
 	const struct pod *pod = p->q->pod;
-	const struct ask *c = pod->container;
 
-	p->one_node = pod->nr == 1 && !pod->own && nodeset_count(nodes) == 1 &&
-		      c->cpu_milli % MILLI_PER_CPU == 0 && pod->qos == QOS_GUARANTEED;
-	for (unsigned i = 0; p->one_node && i < c->nr_memory; i++)
-		p->one_node = !c->memory[i].page_bytes;
-	if (!p->one_node)
+	if (!one_each || pod->own || pod->qos != QOS_GUARANTEED || pod->nr > GUESTS_MAX ||
+		pod_is_aligned_as_one(p->q->settings, pod))
 		return;
-	p->cpus = pod_exclusive_cpus(pod, 0);
-	p->memory = c->nr_memory ? c->memory[0].bytes : 0;
+	for (unsigned i = 0; i < pod->nr; i++) {
+		const struct ask *c = &pod->container[i];
+
+		if (c->nr_memory > 1 || (c->nr_memory && c->memory[0].page_bytes))
+			return;
+		p->guest[i] = (struct room){
+			pod_exclusive_cpus(pod, i), c->nr_memory ? c->memory[0].bytes : 0};
+	}
+	p->nr_guests = (unsigned)pod->nr;
+	qsort(p->guest, p->nr_guests, sizeof *p->guest, by_size);
 }
 
 /* The search */
@@ -308,10 +356,11 @@ void defrag_look(struct planner *p, unsigned depth)
 {
 	struct defrag_plan *out = p->out;
 	unsigned gained = p->gained;
-	struct nodeset nodes;
+	bool one_each;
 
 	if (p->q->pod)
-		gained = pod_may_fit(p, NULL) && spend(p) && pod_is_admitted(p, false, &nodes);
+		gained = pod_may_fit(p, NULL) && spend(p, MERGE_TRIALS * p->q->pod->nr) &&
+			 pod_is_admitted(p, false, &one_each);
 	if (!gained || gained < p->best ||
 		(gained == p->best && defrag_compare(&p->cost, &out->cost) >= 0))
 		return;
@@ -359,12 +408,11 @@ static bool is_in_vain(const struct planner *p, const struct mover *m, unsigned 
 	const unsigned left = p->moves - depth - 1;
 	unsigned most = p->gained + m->gains;
 
-	if (p->q->pod)
-		most = !left && !pod_may_fit(p, m) ? 0 : 1;
-	else
-		most += (unsigned)number_min(left, p->nr_gaining - most);
-	return most <= p->gained || most < p->best ||
-	       (most == p->best && defrag_compare(&cost, &p->out->cost) >= 0);
+	most = p->q->pod ? 1 : most + (unsigned)number_min(left, p->nr_gaining - most);
+	if (most <= p->gained || most < p->best ||
+		(most == p->best && defrag_compare(&cost, &p->out->cost) >= 0))
+		return true;
+	return p->q->pod && !left && !pod_may_fit(p, m);
 }
 
 static void search(struct planner *p, unsigned depth)
@@ -399,17 +447,17 @@ static void search_in_rounds(struct planner *p, unsigned moves)
 static void plan(struct planner *p)
 {
 	const unsigned moves = (unsigned)number_min(p->q->moves, DEFRAG_MOVES_MAX);
-	struct nodeset nodes;
+	bool one_each;
 
 	if (p->q->pod) {
-		if (!pod_is_admitted(p, true, &nodes))
+		if (!pod_is_admitted(p, true, &one_each))
 			return;
-		look_at_pod(p, nodes);
+		look_at_pod(p, one_each);
 	}
 	p->trials = p->q->trials;
 	p->moves = moves;
 	defrag_look(p, 0);
-	if (p->out->found)
+	if (p->out->found || !moves)
 		return;
 	p->trials = p->q->trials / 2;
 	if (defrag_search_direct(p))

@@ -12,13 +12,15 @@
 
 enum {
 	CHOICES_MAX = 2048,
-	STEPS_MAX = 1 << 20, /* of putting choices together, which take some ns each */
-	PLACES_MAX = 3       /* tried for one that goes elsewhere */
+	STEPS_MAX = 1 << 18, /* of putting choices together, in all; some 100 ns each */
+	SEATS_MAX = 200,     /* lists of choices for containers of one pod */
+	PLACES_MAX = 3,      /* tried for one that goes elsewhere */
+	TRIED_MAX = 12       /* choices for one of several guests */
 };
 
 /* What may be done for one guest: these leave that NUMA node, then it comes. */
 struct choice {
-	struct mover *guest; /* NULL: the pod */
+	struct mover *guest; /* NULL: a container of the pod */
 	unsigned node, nr;
 	struct mover *leaves[DEFRAG_MOVES_MAX];
 	struct defrag_cost cost;
@@ -29,8 +31,9 @@ struct direct {
 	struct planner *p;
 	struct choice *choice;
 	size_t nr;
-	uint64_t steps;
-	bool all; /* none was left out that is better than the first */
+	unsigned steps, seats;
+	bool all;       /* none was left out that is better than the first */
+	unsigned guest; /* of the pod, its number */
 	/* For one guest and NUMA node: */
 	struct room need, most; /* what the guest needs; the most that one of those below leaves */
 	struct mover **there;
@@ -84,6 +87,9 @@ static void choose(struct direct *d, size_t from, struct room gone)
 		return;
 	for (size_t i = from; i < d->nr_there; i++) {
 		struct mover *m = d->there[i];
+
+		if (m == now->guest)
+			continue;
 		const struct room with = {gone.cpus + defrag_cpus_on(d->p, m, now->node),
 			gone.memory + defrag_memory_on(m, now->node)};
 
@@ -95,34 +101,41 @@ static void choose(struct direct *d, size_t from, struct room gone)
 	}
 }
 
-/* The choices for that guest on that NUMA node. */
+/* The choices for that guest on the NUMA node whose movers are known. */
 static void choose_for(struct direct *d, struct mover *guest, unsigned node)
 {
 	const struct planner *p = d->p;
 	struct room own = {0};
 
-	d->need = (struct room){p->cpus, p->memory};
+	d->need = p->guest[d->guest];
 	d->now = (struct choice){.guest = guest, .node = node, .free = p->free[node]};
+	d->may_leave = p->moves - d->depth;
 	if (guest) {
+		if (nodeset_equal(guest->nodes, nodeset_of(node)))
+			return; /* that it is not preferred there nothing changes */
 		d->need = (struct room){guest->cpus, guest->memory};
 		own = (struct room){defrag_cpus_on(p, guest, node), defrag_memory_on(guest, node)};
 		d->now.cost = guest->cost;
-		if (nodeset_equal(guest->nodes, nodeset_of(node)))
-			return; /* that it is not preferred there nothing changes */
+		d->may_leave--;
 	}
-	d->may_leave = p->moves - d->depth - (guest ? 1 : 0);
+	choose(d, 0, own);
+}
+
+static void list_movers_on(struct direct *d, unsigned node)
+{
+	const struct planner *p = d->p;
+
 	d->nr_there = 0;
 	d->most = (struct room){0};
 	for (size_t i = 0; i < p->nr; i++) {
 		struct mover *m = &p->mover[i];
 
-		if (m == guest || m->at || !nodeset_has(m->nodes, node))
+		if (m->at || !nodeset_has(m->nodes, node))
 			continue;
 		d->there[d->nr_there++] = m;
 		d->most.cpus = (unsigned)number_max(d->most.cpus, defrag_cpus_on(p, m, node));
 		d->most.memory = number_max(d->most.memory, defrag_memory_on(m, node));
 	}
-	choose(d, 0, own);
 }
 
 static void list_choices(struct direct *d)
@@ -130,9 +143,9 @@ static void list_choices(struct direct *d)
 	struct planner *p = d->p;
 
 	d->nr = 0;
-	d->steps = 0;
 	d->all = true;
 	for (unsigned n = 0; n < p->q->topo->ids.nr; n++) {
+		list_movers_on(d, n);
 		if (p->q->pod)
 			choose_for(d, NULL, n);
 		for (size_t i = 0; i < p->nr; i++)
@@ -185,18 +198,51 @@ static bool leave(struct direct *d, struct mover *m, unsigned node)
 	return false;
 }
 
+/* What is in the guest's way goes elsewhere. */
+static bool make_way(struct direct *d, const struct choice *c)
+{
+	const unsigned began = d->depth;
+
+	for (unsigned i = 0; i < c->nr; i++)
+		if (c->leaves[i]->at || !leave(d, c->leaves[i], c->node)) {
+			go_back_to(d, began);
+			return false;
+		}
+	return true;
+}
+
+/* A mover becomes preferred. */
 static bool carry_out(struct direct *d, const struct choice *c)
 {
 	const unsigned began = d->depth;
-	bool done = true;
 
-	for (unsigned i = 0; i < c->nr && done; i++)
-		done = leave(d, c->leaves[i], c->node);
-	if (done && c->guest)
-		done = go(d, c->guest, c->node);
-	if (done)
-		defrag_look(d->p, d->depth);
-	done = done && (c->guest || d->p->best);
+	if (!make_way(d, c))
+		return false;
+	if (!go(d, c->guest, c->node)) {
+		go_back_to(d, began);
+		return false;
+	}
+	defrag_look(d->p, d->depth);
+	return true;
+}
+
+static bool seat(struct direct *d);
+
+/* The pod's next container has that NUMA node, and those behind it have others, or the same. */
+static bool seat_on(struct direct *d, const struct choice *c)
+{
+	struct planner *p = d->p;
+	const struct room aside = p->set_aside[c->node], *need = &p->guest[d->guest];
+	const unsigned began = d->depth;
+	bool done;
+
+	if (!make_way(d, c))
+		return false;
+	p->set_aside[c->node] = (struct room){aside.cpus + need->cpus, aside.memory + need->memory};
+	d->guest++;
+	done = seat(d);
+	d->guest--;
+	p->set_aside[c->node] = aside;
 	if (!done)
 		go_back_to(d, began);
 	return done;
@@ -239,14 +285,59 @@ static bool search_for_movers(struct direct *d)
 	return d->p->best == most && defrag_compare(&d->p->out->cost, &least) == 0;
 }
 
+/* The pod's containers from the next one on are seated: what is in their way is moved. */
+static bool seat(struct direct *d)
+{
+	struct choice tried[TRIED_MAX];
+	size_t nr;
+
+	if (d->guest == d->p->nr_guests) {
+		struct room aside[NODES_MAX];
+
+		memcpy(aside, d->p->set_aside, sizeof aside);
+		memset(d->p->set_aside, 0, sizeof aside); /* it is the pod that comes now */
+		defrag_look(d->p, d->depth);
+		memcpy(d->p->set_aside, aside, sizeof aside);
+		return d->p->best;
+	}
+	if (d->seats++ >= SEATS_MAX)
+		return false;
+	list_choices(d);
+	nr = number_min(d->nr, TRIED_MAX);
+	memcpy(tried, d->choice, nr * sizeof *tried);
+	for (size_t i = 0; i < nr && !d->p->out->cut && d->seats <= SEATS_MAX; i++)
+		if (seat_on(d, &tried[i]))
+			return true;
+	return false;
+}
+
+/* One container: each choice is tried. True: none is cheaper than the one that was done, and
+ * without a choice nothing can be. */
+static bool search_for_one(struct direct *d)
+{
+	bool done = false;
+
+	list_choices(d);
+	for (size_t i = 0; i < d->nr && !done && !d->p->out->cut; i++) {
+		struct planner *p = d->p;
+
+		done = make_way(d, &d->choice[i]);
+		if (done)
+			defrag_look(p, d->depth);
+		done = p->best;
+		go_back_to(d, 0);
+	}
+	return d->all &&
+	       (!d->nr || (done && defrag_compare(&d->p->out->cost, &d->choice[0].cost) == 0));
+}
+
 static bool search_for_pod(struct direct *d)
 {
-	list_choices(d);
-	if (!d->nr && d->all)
-		return true;
-	(void)do_one(d);
+	if (d->p->nr_guests == 1)
+		return search_for_one(d);
+	(void)seat(d);
 	go_back_to(d, 0);
-	return d->p->best && d->all && defrag_compare(&d->p->out->cost, &d->choice[0].cost) == 0;
+	return false;
 }
 
 bool defrag_search_direct(struct planner *p)
@@ -254,7 +345,7 @@ bool defrag_search_direct(struct planner *p)
 	struct direct d = {.p = p};
 	bool best = false;
 
-	if (p->q->pod && !p->one_node)
+	if (p->q->pod && !p->nr_guests)
 		return false;
 	d.choice = xcalloc(CHOICES_MAX, sizeof *d.choice);
 	d.there = xcalloc(p->nr + 1, sizeof *d.there);

@@ -20,7 +20,14 @@ struct mover {
 	unsigned at;     /* NUMA node that it was moved to, and 1 more; 0: where it was */
 };
 
+/* CPUs and ordinary memory of one NUMA node. */
+struct room {
+	unsigned cpus;
+	uint64_t memory;
+};
+
 struct seen_state;
+enum { GUESTS_MAX = 8 };
 
 struct planner {
 	const struct defrag_question *q;
@@ -32,14 +39,16 @@ struct planner {
 	unsigned char *where;
 	void *work; /* of one decision */
 	struct seen_state *seen;
-	bool one_node;   /* the pod fits on one NUMA node of an empty machine, and needs there */
-	unsigned cpus;   /* so many CPUs, */
-	uint64_t memory; /* and so much memory of ordinary pages */
+	/* What each of the pod's containers needs of one NUMA node, the largest first. 0: there is
+	 * no pod, or it is one of another kind. */
+	struct room guest[GUESTS_MAX];
+	unsigned nr_guests;
 	unsigned moves;  /* at most, by now */
 	uint64_t trials; /* likewise */
 	/* The state: */
 	unsigned gained; /* movers that have become preferred; the pod's admission is one */
-	unsigned free[NODES_MAX]; /* CPUs of each NUMA node */
+	unsigned free[NODES_MAX];         /* CPUs of each NUMA node */
+	struct room set_aside[NODES_MAX]; /* of what is free: for containers of the pod */
 	struct defrag_cost cost;
 	struct defrag_move path[DEFRAG_MOVES_MAX];
 	/* What the best so far has gained, and it. */
@@ -55,10 +64,6 @@ unsigned defrag_cpus_on(const struct planner *p, const struct mover *m, unsigned
 uint64_t defrag_memory_on(const struct mover *m, unsigned node);
 /* Whether that NUMA node may have so much for one container, when so much has left it. Memory that
  * is booked on several NUMA nodes together is of each of them. */
-struct room {
-	unsigned cpus;
-	uint64_t memory;
-};
 bool defrag_has_room(
 	const struct planner *p, unsigned node, const struct room *need, const struct room *gone);
 /* The same for the mover, which may be there in part. */

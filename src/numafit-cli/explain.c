@@ -29,6 +29,7 @@ struct moment_record {
 	struct decoded_record record;
 	const struct request *request;
 	const struct decision *decision;
+	const struct decision *to; /* of a move, where the container is to go; else NULL */
 };
 
 static void read_moment(const struct moment *m, struct moment_record *x)
@@ -37,13 +38,17 @@ static void read_moment(const struct moment *m, struct moment_record *x)
 
 	arena_init(&x->arena, RECORD_BYTES_MAX);
 	x->request = NULL;
-	x->decision = NULL;
+	x->decision = x->to = NULL;
 	if (!m->line || journal_json_parse(m->line, strlen(m->line), &m->f->topo.ids, &x->arena,
 				&x->record, &e) < 0)
 		return; /* it was read before: it cannot fail */
 	const struct record *r = &x->record.record;
 	x->request = r->nr_parts ? &r->parts[m->part].request : r->request;
 	x->decision = r->nr_parts ? &r->parts[m->part].decision : r->decision;
+	if (r->op == RECORD_MOVE) {
+		x->to = r->decision;
+		x->decision = NULL; /* what was decided for it stays that */
+	}
 }
 
 /* Which words go with an event that led to a record. */
@@ -66,7 +71,22 @@ static const struct {
 	{"replaced", "another container takes its place"},
 	{"synchronize", "the runtime does not list it any more"},
 	{"expired", "it was answered, but never came to exist"},
+	{"move", "to make room while it runs"},
 };
+
+/* What a record without a decision means for its container. */
+static const char *op_words(enum record_op op)
+{
+	static const char *const words[NR_RECORD_OPS] = {
+		[RECORD_LIVE] = "seen to run",
+		[RECORD_RELEASE] = "given back",
+		[RECORD_MOVE] = "being moved",
+		[RECORD_MOVED] = "moved",
+		[RECORD_MOVE_BACK] = "its move was undone",
+	};
+
+	return words[op] ? words[op] : record_op_words[op];
+}
 
 static const char *words_of(const char *cause)
 {
@@ -187,6 +207,39 @@ static void print_fate(const struct scene *x, const struct moment *at, const str
 			at->container_id);
 }
 
+static void print_place(const struct scene *x, const char *label, const struct decision *d)
+{
+	char cpus[CPUSET_TEXT_MAX], nodes[NODESET_TEXT_MAX];
+	const struct nodeset used = decision_nodes_used(x->t, d);
+
+	wording_print(x->to, label, "CPUs %s on NUMA node%s %s",
+		cpuset_format(&d->cpus, cpus, sizeof cpus), nodeset_count(used) == 1 ? "" : "s",
+		nodeset_format(used, &x->t->ids, nodes, sizeof nodes));
+}
+
+/* Where it was moved to after that, as far as it got there. */
+static void print_moves_since(const struct scene *x, const struct story *s, size_t i)
+{
+	static struct moment_record past;
+	const struct moment *begun = NULL;
+	char when[WORDING_TIME_MAX];
+
+	for (size_t k = i + 1; k < s->moments.nr; k++) {
+		const struct moment *m = &s->moments.at[k];
+
+		if (!text_equal(m->container_id, s->moments.at[i].container_id))
+			continue;
+		begun = m->op == RECORD_MOVE ? m : begun;
+		if (m->op != RECORD_MOVED || !begun)
+			continue;
+		read_moment(begun, &past);
+		wording_print(
+			x->to, "later", "%s, moved while it ran", wording_time(m->time_ms, when));
+		print_place(x, "to", past.to);
+		arena_fini(&past.arena);
+	}
+}
+
 /* A container that is refused more, or less, stays what it was. */
 static bool is_refused_change(const struct moment *m)
 {
@@ -244,6 +297,7 @@ static void explain_decision(
 			x.to, "reason", "%s: %s", d->reason ? d->reason : "refused", d->message);
 	print_why(&x, s, i, d);
 	print_moved(&x, m);
+	print_moves_since(&x, s, i);
 	if (d->admit)
 		print_fate(&x, m, &fate, past);
 	else if (is_refused_change(m))
@@ -280,10 +334,15 @@ static void print_moment(
 					     : wording_verdict(past->decision));
 		explain_decision(s, i, past, o);
 	} else {
-		(void)printf(": %s\n", m->op == RECORD_LIVE ? "seen to run" : "given back");
+		(void)printf(": %s\n", op_words(m->op));
 		wording_print(stdout, "when", "%s%s%s", wording_time(m->time_ms, when),
 			m->op == RECORD_LIVE ? "" : ": ",
 			m->op == RECORD_LIVE ? "" : words_of(m->cause));
+		if (past->to)
+			print_place(
+				&(struct scene){
+					.to = stdout, .t = &m->f->topo, .s = &m->f->settings},
+				"to", past->to);
 	}
 }
 
@@ -295,10 +354,7 @@ static void add_moment_row(
 
 	table_add(t, "%s", wording_time(m->time_ms, when));
 	table_add(t, "%s/%s%s%s", s->ns, s->pod, *s->container ? "/" : "", s->container);
-	table_add(t, "%s",
-		d                      ? wording_verdict(d)
-		: m->op == RECORD_LIVE ? "seen to run"
-				       : "given back");
+	table_add(t, "%s", d ? wording_verdict(d) : op_words(m->op));
 	table_add(t, "%s", given ? cpuset_format(&d->cpus, cpus, sizeof cpus) : "-");
 	table_add(t, "%s",
 		given ? nodeset_format(d->mems, &m->f->topo.ids, nodes, sizeof nodes) : "-");

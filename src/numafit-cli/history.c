@@ -2,6 +2,7 @@
 
 #include <numafit-cli/again.h>
 #include <codec/refusal_line.h>
+#include <numafit-cli/whatif_moves.h>
 #include <numafit-cli/wording.h>
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <numafit/text.h>
 #include <string.h>
 
-enum { ID_LEAST = 4, MOVED_SHOWN = 8, MOVED_TEXT_MAX = 4 << 10 };
+enum { ID_LEAST = 4, MOVED_SHOWN = 8, MOVED_TEXT_MAX = 4 << 10, MOVES_SHOWN_MAX = 4 << 10 };
 
 /* The container or pod that a record is about. */
 struct subject {
@@ -177,8 +178,10 @@ int history_add(void *ctx, const struct journal_fold *f, const struct record *r,
 
 /* wording_print_refusal() into a text for the caller to free. */
 static char *words_of_refusal(const struct journal_fold *f, const struct admit_question *q,
-	const struct decision *d, const struct diagnosis *why)
+	const struct decision *d, const struct diagnosis *why, const struct whatif_moves *plan)
 {
+	char moves[MOVES_SHOWN_MAX];
+	struct text t;
 	struct scene into = {.t = &f->topo, .s = &f->settings};
 	char *words = NULL;
 	size_t len = 0;
@@ -187,8 +190,37 @@ static char *words_of_refusal(const struct journal_fold *f, const struct admit_q
 	if (!into.to)
 		return NULL;
 	wording_print_refusal(&into, d, why, q);
+	text_init(&t, moves, sizeof moves);
+	defrag_print(&f->topo, &plan->plan, &t);
+	if (plan->plan.nr)
+		wording_print(into.to, "moves", "Fits after %s.", moves);
 	(void)fclose(into.to);
 	return words;
+}
+
+/* Those that would have made room then, with the settings of then. */
+static void plan_moves_of_then(
+	const struct journal_fold *f, const struct admit_question *q, struct whatif_moves *plan)
+{
+	struct pod one = {0};
+
+	if (q->container) {
+		one = q->container->pod;
+		one.container = &q->container->ask;
+		one.nr = 1;
+	}
+	if (f->settings.defrag.mode != DEFRAG_OFF)
+		(void)whatif_plan_moves(f, &f->settings, q->container ? &one : q->pod,
+			f->settings.defrag.moves_per_plan, plan, NULL);
+}
+
+static char *members_of_refusal(const struct admit_question *q, const struct decision *d,
+	const struct diagnosis *why, const struct whatif_moves *plan)
+{
+	auto_free char *members = refusal_members(q, d, why);
+	auto_free char *moves = plan->plan.nr ? moves_json_format(&plan->moves) : NULL;
+
+	return members && moves ? refusal_line_join(members, moves) : steal(members);
 }
 
 /* The record's refusal explained, for the caller to free. NULL: there is no more than its record
@@ -197,6 +229,7 @@ static char *explain_refusal(
 	const struct explainer *x, const struct journal_fold *f, const struct record *r)
 {
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
+	auto_free struct whatif_moves *plan = xcalloc(1, sizeof *plan);
 	struct refusal_again again;
 	struct diagnosis why;
 	struct arena a;
@@ -206,8 +239,9 @@ static char *explain_refusal(
 		return x->as_members ? refusal_members_recorded(r->decision) : NULL;
 	const struct decision *d = &again.answer.decision;
 	diagnose_with_remedies(&again.question, d, REMEDIES_THOROUGHLY, &why);
-	return x->as_members ? refusal_members(&again.question, d, &why)
-			     : words_of_refusal(f, &again.question, d, &why);
+	plan_moves_of_then(f, &again.question, plan);
+	return x->as_members ? members_of_refusal(&again.question, d, &why, plan)
+			     : words_of_refusal(f, &again.question, d, &why, plan);
 }
 
 int history_explain(void *ctx, const struct journal_fold *f, const struct record *r,

@@ -280,13 +280,35 @@ static void print_fragmentation(FILE *to, const struct status_fragmentation *f)
 		node_fragmentation_text(ratio, f->ratio_milli), (unsigned long long)f->free_cpus,
 		(unsigned long long)f->largest_cpus);
 	if (f->largest_cpus < f->possible_cpus)
-		(void)fprintf(to, " (%llu if they lay together)",
-			(unsigned long long)f->possible_cpus);
+		(void)fprintf(
+			to, " (%llu if they lay together)", (unsigned long long)f->possible_cpus);
 	(void)fprintf(to, "; at most %s of memory are free on one NUMA node",
 		text_size_rounded(memory, f->largest_memory));
 	if (f->not_preferred)
 		(void)fprintf(to, "; %u of the containers with own CPUs %s on too many NUMA nodes",
 			f->not_preferred, f->not_preferred == 1 ? "is" : "are");
+	(void)putc('\n', to);
+}
+
+/* The moves that were made last, or are under way. */
+static void print_moves(FILE *to, const struct moves *m)
+{
+	unsigned done = 0;
+
+	if (!m)
+		return;
+	for (unsigned i = 0; i < m->nr; i++)
+		done += m->at[i].state == MOVE_DONE;
+	(void)fprintf(to, "moves of running containers: %u of %u made", done, m->nr);
+	for (unsigned i = 0; i < m->nr; i++) {
+		const struct move_line *one = &m->at[i];
+
+		if (one->state == MOVE_UNDER_WAY || one->why)
+			(void)fprintf(to, "; %s/%s/%s is %s to NUMA node %s%s%s", one->ns, one->pod,
+				one->container,
+				one->state == MOVE_UNDER_WAY ? "on its way" : "not moved",
+				one->to_nodes, one->why ? ": " : "", one->why ? one->why : "");
+	}
 	(void)putc('\n', to);
 }
 
@@ -301,6 +323,7 @@ static void print_status_head(FILE *to, const struct status *st)
 	print_quota(to, st->info.quota);
 	print_quiet(to, st->info.quiet);
 	print_fragmentation(to, st->fragmentation);
+	print_moves(to, st->info.moves);
 	(void)putc('\n', to);
 }
 

@@ -6,6 +6,7 @@
 #include <cluster-sim/cluster.h>
 #include <numafit-sim/play.h>
 #include <numafit/number.h>
+#include <numafit/quantity.h>
 #include <numafit/text.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -82,6 +83,46 @@ static int read_delay(const struct option_row *o, void *member, char *value, str
 
 	if (!rc)
 		*(int64_t *)member = ms;
+	return rc;
+}
+
+static int read_moves(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	uint64_t number;
+	int rc = text_u64(value, strlen(value), DEFRAG_MOVES_MAX, &number, e);
+
+	(void)o;
+	if (!rc)
+		*(unsigned *)member = (unsigned)number;
+	return rc;
+}
+
+static int read_interval(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	uint64_t seconds;
+	int rc = text_u64(value, strlen(value), MOVE_INTERVAL_MAX_S, &seconds, e);
+
+	(void)o;
+	if (!rc)
+		*(int64_t *)member = (int64_t)seconds * MS_PER_S;
+	return rc;
+}
+
+static int read_bytes(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	(void)o;
+	return quantity_parse_count(value, QUANTITY_WHOLE, member, e);
+}
+
+static int read_rate(const struct option_row *o, void *member, char *value, struct err *e)
+{
+	uint64_t bytes;
+	int rc = read_bytes(o, &bytes, value, e);
+
+	if (!rc && !bytes)
+		return err_set(e, ERANGE, "nothing would ever be moved");
+	if (!rc)
+		*(uint64_t *)member = bytes;
 	return rc;
 }
 
@@ -213,6 +254,41 @@ static const struct option_row rows[] = {
 		.help = "from a change of a node to its report (default 300)",
 		.read = read_delay,
 		.at = AT(cluster.world.report_delay_ms)},
+	{.name = "moves",
+		.value = "N",
+		.help = "of a plan of stock-moves and packed-moves, up to 8 (default 3)",
+		.read = read_moves,
+		.at = AT(cluster.world.moves.moves)},
+	{.name = "moves-per-hour",
+		.value = "N",
+		.help = "of a node (default 12)",
+		.read = read_number_argument,
+		.at = AT(cluster.world.moves.per_hour)},
+	{.name = "move-bytes",
+		.value = "BYTES",
+		.help = "of memory that a node moves in a minute; containers with more stay where they are (default 8Gi)",
+		.read = read_bytes,
+		.at = AT(cluster.world.moves.bytes_per_minute)},
+	{.name = "move-interval",
+		.value = "SECONDS",
+		.help = "between two moves of one container (default 600)",
+		.read = read_interval,
+		.at = AT(cluster.world.moves.interval_ms)},
+	{.name = "move-rate",
+		.value = "BYTES",
+		.help = "of memory that is moved in a second (default 1G)",
+		.read = read_rate,
+		.at = AT(cluster.world.moves.bytes_per_s)},
+	{.name = "move-trials",
+		.value = "N",
+		.help = "states that a plan may look at (default 500)",
+		.read = read_number_argument,
+		.at = AT(cluster.world.moves.trials)},
+	{.name = "movable",
+		.value = "PERCENT",
+		.help = "of the pods that may be moved (default 100)",
+		.read = read_percent,
+		.at = AT(cluster.world.moves.movable_percent)},
 	{.name = "jobs",
 		.value = "N",
 		.help = "strategies at the same time (default: processors)",

@@ -88,12 +88,15 @@ char *status_document(const struct daemon *d)
 	const struct status_pool pool = pool_status(d);
 	const struct status_quota quota = quota_status(d);
 	struct status_quiet quiet;
+	struct moves moves;
 	struct snapshot snapshot;
 
 	info.enforcement = &pool;
 	info.quota = &quota;
 	if (quiet_status(d, &quiet))
 		info.quiet = &quiet;
+	if (d->moves && mover_show(moves_mover(d->moves), &moves))
+		info.moves = &moves;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
 	info.pod_facts = services_pod_facts(d);

@@ -223,6 +223,8 @@ function problemsOf(st) {
 	if (st.config?.refused) all.push(`The config file is not in force: ${st.config.refused}`);
 	if (st.config?.restart) all.push(`These settings wait for a restart: ${st.config.restart}`);
 	if (st.apiserver?.unusable) all.push(`The API server: ${st.apiserver.unusable}`);
+	for (const m of st.moves?.list || [])
+		if (m.state === "moving") all.push(`${m.namespace}/${m.pod}/${m.container} is being moved to NUMA node ${m.to_nodes}`);
 	if (st.shared_pool?.problem) all.push(`The shared pool: ${st.shared_pool.problem}`);
 	return all;
 }
@@ -285,6 +287,22 @@ function partsOf(record) {
 		return el("li", null, `${p.request.container || "container"}: ${cpus}` + (d.mems ? `, memory of NUMA node${/[-,]/.test(d.mems) ? "s" : ""} ${d.mems}` : ""));
 	});
 }
+// What moves would make of the free CPUs: those of each NUMA node that changes, now and then.
+function freeNowAndThen(moves, st) {
+	const nodeOf = new Map(st.nodes.flatMap(n => n.threads.flatMap(t => ids(t.cpus)).map(cpu => [cpu, n.id])));
+	const free = new Map(st.nodes.map(n => [n.id, n.cpus - n.cpus_held - n.cpus_reserved])), then = new Map(free);
+	for (const m of moves.list) {
+		for (const cpu of ids(m.from_cpus)) then.set(nodeOf.get(cpu), then.get(nodeOf.get(cpu)) + 1);
+		for (const cpu of ids(m.to_cpus)) then.set(nodeOf.get(cpu), then.get(nodeOf.get(cpu)) - 1);
+	}
+	return [...free].filter(([id, n]) => then.get(id) !== n).map(([id, n]) => `NUMA node ${id}: ${n} free CPUs now, ${then.get(id)} then`);
+}
+function movesOf(moves, st) {
+	return [el("p", { className: "verdict" }, `It would fit after ${count(moves.list.length, "move")} of running containers`),
+		el("ol", { id: "moves" }, ...moves.list.map(m => el("li", null,
+			`${m.namespace}/${m.pod}/${m.container}: CPUs ${m.from_cpus} to ${m.to_cpus}, ${size(m.memory)} of memory to NUMA node ${m.to_nodes}`))),
+		el("ul", { id: "then" }, ...freeNowAndThen(moves, st).map(line => el("li", null, line)))];
+}
 function drawAnswer(answer) {
 	const box = $("answer");
 	if (answer.error) {
@@ -292,7 +310,8 @@ function drawAnswer(answer) {
 		fill(box, el("p", null, answer.error));
 	} else if (answer.op === "refuse") {
 		box.className = "refused";
-		fill(box, el("p", { className: "verdict" }, "It would be refused"), el("p", null, answer.why || ""), answer.help ? el("p", null, answer.help) : "");
+		fill(box, el("p", { className: "verdict" }, "It would be refused"), el("p", null, answer.why || ""), answer.help ? el("p", null, answer.help) : "",
+			...(answer.moves ? movesOf(answer.moves, seen.status) : []));
 	} else {
 		box.className = "fits";
 		fill(box, el("p", { className: "verdict" }, "It would fit"), el("ul", null, ...partsOf(answer)));

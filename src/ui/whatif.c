@@ -1,6 +1,7 @@
 #include <ui/whatif.h>
 
 #include <codec/journal_json.h>
+#include <codec/moves_json.h>
 #include <codec/refusal_line.h>
 #include <errno.h>
 #include <numafit/answer.h>
@@ -196,10 +197,38 @@ static int settings_for_question(
 	return settings_check(s, ledger_view(node->ledger)->topo, e);
 }
 
-/* The record's line, with what a refusal has besides. */
-static char *answer_line(const struct admit_question *q, const struct answer *answer, struct err *e)
+/* The moves that would make room, as a JSON object; NULL: there are none. */
+static char *moves_members(const struct ui_node *node, const struct admit_question *q)
 {
-	auto_free char *line = xcalloc(UI_RECORD_MAX, 1), *members = NULL;
+	const struct topo *t = ledger_view(q->ledger)->topo;
+	const struct defrag_question asked = {.engine = node->engine,
+		.topo = t,
+		.settings = q->settings,
+		.pod = q->pod,
+		.moves = q->settings->defrag.moves_per_plan,
+		.trials = node->trials};
+	auto_free struct defrag_plan *plan = xcalloc(1, sizeof *plan);
+	auto_free struct moves *m = xcalloc(1, sizeof *m);
+	struct move_nodes words[DEFRAG_MOVES_MAX];
+
+	if (!node->engine || q->settings->defrag.mode == DEFRAG_OFF ||
+		defrag_plan(&asked, plan, NULL) || !plan->nr)
+		return NULL;
+	*m = (struct moves){.found = true,
+		.cut = plan->cut,
+		.bytes = plan->cost.bytes,
+		.cpus = plan->cost.cpus,
+		.nr = plan->nr};
+	for (unsigned i = 0; i < plan->nr; i++)
+		m->at[i] = moves_line_of(t, &plan->move[i], &words[i]);
+	return moves_json_format(m);
+}
+
+/* The record's line, with what a refusal has besides. */
+static char *answer_line(const struct ui_node *node, const struct admit_question *q,
+	const struct answer *answer, struct err *e)
+{
+	auto_free char *line = xcalloc(UI_RECORD_MAX, 1), *members = NULL, *moves = NULL;
 	struct diagnosis why;
 
 	if (journal_json_record(&answer->record, &ledger_view(q->ledger)->topo->ids, line,
@@ -209,7 +238,9 @@ static char *answer_line(const struct admit_question *q, const struct answer *an
 		return steal(line);
 	diagnose_with_remedies(q, &answer->decision, REMEDIES_QUICKLY, &why);
 	members = refusal_members(q, &answer->decision, &why);
-	return refusal_line_join(line, members);
+	moves = moves_members(node, q);
+	auto_free char *both = moves ? refusal_line_join(members, moves) : NULL;
+	return refusal_line_join(line, both ? both : members);
 }
 
 char *ui_whatif(const struct ui_node *node, const struct ui_question *q, struct err *e)
@@ -235,5 +266,5 @@ char *ui_whatif(const struct ui_node *node, const struct ui_question *q, struct 
 	}
 	answer.record.cause = "whatif";
 	answer.record.time_ms = node->now_ms;
-	return answer_line(&asked, &answer, e);
+	return answer_line(node, &asked, &answer, e);
 }

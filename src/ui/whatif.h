@@ -1,7 +1,7 @@
 #ifndef NUMAFIT_UI_WHATIF_H
 #define NUMAFIT_UI_WHATIF_H
 
-#include <numafit/ledger.h>
+#include <numafit/engine.h>
 
 /* Would a pod fit now, and where? The status page asks as `numafit whatif` does. An answer has a
  * budget of steps; a question that takes more is not answered. */
@@ -33,6 +33,10 @@ struct ui_node {
 	const struct settings *settings;
 	int64_t now_ms;
 	uint64_t steps; /* of all its searches (budget.h) */
+	/* Whose ledger that is: for a pod that is refused moves are planned on a copy of it
+	 * (defrag.h), at most `trials`. NULL: none are. */
+	struct engine *engine;
+	uint64_t trials;
 };
 char *ui_whatif(const struct ui_node *node, const struct ui_question *q, struct err *e);
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-enum { NICE_LEAST = 19 };
+enum { NICE_LEAST = 19, MOVE_TRIALS_MAX = 2000 };
 
 /* One question with the node that it is about: nothing of it is the loop's until it is answered. */
 struct whatif_job {
@@ -40,8 +40,8 @@ static void free_job(struct whatif_job *job)
 static void *answer_job(void *arg)
 {
 	struct whatif_job *job = arg;
-	const struct ui_node node = {
-		engine_ledger(job->engine), &job->settings, job->now_ms, MERGE_VISIT_BUDGET_MAX};
+	const struct ui_node node = {engine_ledger(job->engine), &job->settings, job->now_ms,
+		MERGE_VISIT_BUDGET_MAX, job->engine, MOVE_TRIALS_MAX};
 
 	(void)setpriority(PRIO_PROCESS, 0, NICE_LEAST);
 	job->answer = ui_whatif(&node, &job->question, &job->error);

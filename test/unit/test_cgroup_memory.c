@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The machine that test/cgroups/v2/.../c4 and c5 were recorded on, by Linux 6.12: 8 MiB of
- * anonymous memory and four huge pages less two on node 1, of 2 MiB of tmpfs one mapped; c5 is
- * after cpuset.mems 2. */
+/* The machine that c4 and c5 of test/cgroups/v2 were recorded on, by Linux 6.12: on node 1 are 8
+ * MiB of anonymous memory, two huge pages and 2 MiB of tmpfs, of which one is mapped; c5 is after
+ * cpuset.mems 2. */
 static const struct node_ids four = {.nr = 4, .id = {0, 1, 2, 3}};
 static const char c4[] = "/kubepods/podu1/c4", c5[] = "/kubepods/podu1/c5";
 

@@ -96,9 +96,9 @@ see "without the table" test ! -s "$dir/out"
 see "is well-formed" well_formed "$dir/day.svg"
 # Of each panel (a rect with a frame) its curve: 96 points, within it and apart from the frame and from
 # all other panels; in each row of panels one curve at least goes through more than half of the height.
-# With N strategies and four measures.
-all_visible() { # FILE N
-	awk -v strategies="$2" '
+# With N strategies and so many measures.
+all_visible() { # FILE N MEASURES
+	awk -v strategies="$2" -v measures="$3" '
 	function attribute(name) { return match($0, " " name "=\"[^\"]*\"") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : "" }
 	function fail(why) { print NR ": " why; bad = 1 }
 	/<rect/ && attribute("fill") == "none" {
@@ -124,19 +124,20 @@ all_visible() { # FILE N
 	}
 	END {
 		for (row in seen) { rows++; if (seen[row] < 0.3) fail("an axis that is not for its data") }
-		if (rows != 4 || panels != 4 * strategies || curves != panels) fail(rows " rows, " panels " panels, " curves " curves")
+		if (rows != measures || panels != measures * strategies || curves != panels) fail(rows " rows, " panels " panels, " curves " curves")
 		exit bad
 	}' "$1"
 }
-see "shows a curve for each strategy and measure" all_visible "$dir/day.svg" 6
-for measure in "Pods refused" "Pods that wait" "Fragmentation" "CPUs that running pods ask for"; do
+see "shows a curve for each strategy and measure" all_visible "$dir/day.svg" 8 5
+for measure in "Pods refused" "Pods that wait" "Fragmentation" "CPUs that running pods ask for" \
+	"Containers that nodes have moved"; do
 	see "has the measure $measure" grep -q ">$measure" "$dir/day.svg"
 done
 run "an SVG of one strategy" 0 --cluster 20x4 --strategies least-numa-nodes --svg "$dir/one.svg"
 see "is well-formed" well_formed "$dir/one.svg"
 see "has four panels" test "$(grep -c '<polyline' "$dir/one.svg")" -eq 4
 sed 's/points="\([0-9.]*\),[0-9.]*/points="\1,5000/' "$dir/day.svg" >"$dir/broken.svg"
-! all_visible "$dir/broken.svg" 6 >/dev/null
+! all_visible "$dir/broken.svg" 8 5 >/dev/null
 report $? "(the check sees a point that is nowhere)"
 sed 's/<\/svg>//' "$dir/day.svg" >"$dir/broken.svg"
 see "(the check sees one that is cut)" sh -c "! grep -q '</svg>' '$dir/broken.svg'"
@@ -183,6 +184,34 @@ run "an empty trace" 2 --cluster 1x1 --trace "$dir/trace"
 run "a trace that is not there" 3 --cluster 1x1 --trace "$dir/none"
 see "is named" says "$dir/none: "
 
+# Nodes that move containers. Rows NAME and NAME-moves, without the clock and the columns of moves.
+rest_of() { awk -v name="$1" '$1 == name { $1 = ""; for (i = 15; i <= 20; i++) $i = ""; print }' "$dir/out"; }
+is_base() { # BASE MOVES
+	[ "$(rest_of "$1")" ] && [ "$(rest_of "$1")" = "$(rest_of "$2")" ]
+}
+row() { awk -v name="$1" "\$1 == name { n++; if (!($2)) exit 1 } END { exit n != 1 }" "$dir/out"; }
+
+one_node="--cluster 1x8 --pods 200"
+run "a day of one node, with and without moves" 0 $one_node --strategies stock,stock-moves
+see "adds up" add_up 200
+refused=$(awk '$1 == "stock" { print $3 }' "$dir/out")
+see "has fewer refusals with moves than without ($refused)" row stock-moves "\$3 < $refused && \$15 > 0"
+see "says what was moved: 1 GiB at least, and a second for each 10^9 bytes" row stock-moves \
+	'$17 > 0 && $18 >= $17 && $19 >= $18 * 1.07 && $19 <= $18 * 1.08 + $17'
+see "moves nothing without" row stock '$15 + $16 + $17 + $18 + $19 == 0'
+for none in "--moves 0" "--moves-per-hour 0" "--move-bytes 0" "--movable 0" "--move-trials 0"; do
+	run "nodes that move nothing ($none)" 0 $one_node --strategies stock,stock-moves,stock-packed,packed-moves $none
+	see "live the day of those that cannot" is_base stock stock-moves
+	see "(packed, too)" is_base stock-packed packed-moves
+done
+run "moves that take a hundred times longer" 0 $one_node --strategies stock-moves --move-rate 10M
+see "add up as well" add_up 200
+see "and take that long" row stock-moves '$17 > 0 && $19 >= $18 * 107'
+run "half of the pods may move" 0 $one_node --strategies stock-moves --movable 50
+see "add up as well" add_up 200
+run "moves, and admission as best effort" 0 --cluster 20x4 --policy best-effort --strategies packed-moves
+see "put some pods on fewer NUMA nodes" row packed-moves '$16 > 0'
+
 usage() { # WHAT TEXT OPTION...
 	what=$1 text=$2
 	shift 2
@@ -195,5 +224,10 @@ usage "a cluster too large" "--cluster" --cluster 20001x4
 usage "a strategy that there is not" '"fastest" is no strategy' --cluster 2x2 --strategies stock,fastest
 usage "a strategy twice" "stock is there twice" --cluster 2x2 --strategies stock,stock
 usage "a policy that there is not" '"any" is not one of none|best-effort' --cluster 2x2 --policy any
+usage "more moves than a plan has" "--moves" --cluster 2x2 --moves 9
+usage "moves that never end" "nothing would ever be moved" --cluster 2x2 --move-rate 0
+usage "an interval of more than a day" "--move-interval" --cluster 2x2 --move-interval 86401
+usage "more pods than all" "101 is more than 100" --cluster 2x2 --movable 101
+usage "bytes that are none" "--move-bytes" --cluster 2x2 --move-bytes -1
 usage "a cluster and a socket" "goes without --socket" --cluster 2x2 --socket "$dir/s"
 finish

@@ -1,10 +1,8 @@
 /* Plans of moves: each is what trying every sequence of moves finds, and can be carried out.
- * DEFRAG=N: that many random nodes. */
-#include <numafit/answer.h>
-#include <numafit/defrag.h>
-
-#include "core_machine.h"
+ * DEFRAG=N: that many random nodes, and a hundredth of them with twice as many containers that may
+ * move. */
 #include "core_random.h"
+#include "defrag_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,96 +12,67 @@
 
 enum {
 	NODES = 4,
-	CPUS_PER_NODE = 4,
-	CONTAINERS = 14,
-	MOVERS_MOST = 5,
+	MOVERS_FEW = 5,
+	MOVERS_MANY = 10,
 	MOVES_MOST = 3,
-	ID_MAX = 16,
-	TRIALS = 1000000,
-	FEW_NODES = 300
+	POOL_MOST = 3,
+	TRIALS = 10000000,
+	FEW_NODES = 150,
+	MANY_IN = 100 /* nodes there is one with many movers */
 };
 
-/* NUMA nodes of four CPUs and 16 GiB, two in each socket. */
-static struct topo *machine_of(unsigned nodes)
+/* One that was found running on any CPUs, with its memory on any NUMA node. */
+static void adopt(struct node *n, struct random *r, unsigned i)
 {
-	struct topo *t = malloc(sizeof *t);
-
-	topo_init(t, "small");
-	for (unsigned n = 0; n < nodes; n++)
-		(void)topo_add_node(t, n, NULL);
-	for (unsigned n = 0; n < nodes; n++) {
-		for (unsigned c = 0; c < CPUS_PER_NODE; c++) {
-			unsigned cpu = CPUS_PER_NODE * n + c;
-
-			(void)topo_add_cpu(t, cpu, n, cpu, n / 2, n, NULL);
-		}
-		(void)topo_set_memory(t, n, 0, GIB(16), NULL);
-		for (unsigned m = 0; m < nodes; m++)
-			(void)topo_set_distance(t, n, m,
-				n == m           ? 10
-				: n / 2 == m / 2 ? 12
-						 : 20,
-				NULL);
-	}
-	if (topo_seal(t, NULL))
-		abort();
-	return t;
-}
-
-struct node {
-	struct topo *t;
-	struct settings s;
-	struct engine *g;
-	bool may_move[CONTAINERS]; /* by place in the ledger; of small nodes */
-};
-
-static int record(void *ctx, const struct record *r, struct err *e)
-{
-	(void)ctx, (void)r, (void)e;
-	return 0;
-}
-
-static bool create(struct node *n, unsigned i, unsigned cpus, uint64_t memory)
-{
-	struct update_list ups = {0};
-	struct decision d;
+	struct ledger *l = (struct ledger *)(uintptr_t)engine_ledger(n->g);
+	const unsigned cpus = 2 + random_below(r, 2), on = random_below(r, NODES);
+	struct cpuset free_cpus = ledger_free_cpus(l);
+	struct decision d = {.admit = true,
+		.source = SOURCE_ADOPTED,
+		.exclusive = true,
+		.mems = nodeset_of(on),
+		.nr_blocks = 1,
+		.blocks = {{0, nodeset_of(on), GIB(1 + random_below(r, 3))}}};
+	struct err e;
 	char id[ID_MAX];
 
-	(void)snprintf(id, sizeof id, "c%02u", i);
-	struct request req = ask(id, QOS_GUARANTEED, cpus * UINT64_C(1000), memory);
-	engine_create(n->g, i + 1, &req, &d, &ups);
-	vec_fini(&ups);
-	return d.admit;
-}
+	while (cpuset_count(&d.cpus) < cpus && !cpuset_empty(&free_cpus)) {
+		unsigned cpu = random_below(r, NODES * CPUS_PER_NODE);
 
-static void begin(struct node *n, struct topo *t, enum topology_policy policy)
-{
-	const struct engine_hooks hooks = {.record = record};
-
-	*n = (struct node){.t = t, .s = settings_of(policy)};
-	n->g = engine_new(n->t, &n->s, &hooks);
-}
-
-/* Containers come, and some of them go again: what is left lies scattered. A few may move. */
-static void fill(struct node *n, struct random *r)
-{
-	unsigned nr = 0;
-
-	for (; nr < CONTAINERS; nr++)
-		(void)create(n, nr, 1 + random_below(r, 2 + random_below(r, 2)),
-			(uint64_t)(1 + random_below(r, 5)) << 30);
-	for (unsigned i = 0; i < nr; i++) {
-		struct update_list ups = {0};
-		char id[ID_MAX];
-
-		(void)snprintf(id, sizeof id, "c%02u", i);
-		if (random_chance(r, 30))
-			engine_release(n->g, 100, "stop", id, &ups);
-		vec_fini(&ups);
+		if (cpuset_has(&free_cpus, cpu))
+			cpuset_add(&d.cpus, cpu);
+		cpuset_del(&free_cpus, cpu);
 	}
-	for (size_t i = 0, movers = 0; i < ledger_count(engine_ledger(n->g)); i++) {
-		n->may_move[i] = movers < MOVERS_MOST && random_chance(r, 70);
-		movers += n->may_move[i];
+	(void)snprintf(id, sizeof id, "c%03u", i);
+	const struct request req =
+		ask(id, QOS_GUARANTEED, cpus * UINT64_C(1000), d.blocks[0].bytes);
+	d.preferred = nodeset_count(decision_nodes_used(n->t, &d)) == 1;
+	if (cpuset_count(&d.cpus) == cpus && leaves_a_pool(n, l, &d.cpus) &&
+		!ledger_fits(l, &req, &d, &e))
+		assert_true(give(l, &req, &d));
+}
+
+/* Containers come, and some of them go: what is left lies scattered. Some may run anywhere. A few
+ * may move. */
+static void fill(struct node *n, struct random *r, unsigned movers, bool anywhere)
+{
+	const struct ledger *l = engine_ledger(n->g);
+	const unsigned stay = movers == MOVERS_MANY ? 80 : 60;
+
+	n->s.shared_pool_minimum = 1 + random_below(r, POOL_MOST);
+	for (unsigned i = 0; i < CONTAINERS; i++)
+		(void)create(n, i,
+			1 + random_below(r, 2 + (movers == MOVERS_FEW && random_chance(r, 20))),
+			(uint64_t)(1 + random_below(r, 5)) << 30);
+	for (unsigned i = 0; i < CONTAINERS; i++)
+		if (!random_chance(r, anywhere ? stay / 2 : stay))
+			end(n, i);
+	for (unsigned i = 0; i < LATER && anywhere; i++)
+		adopt(n, r, CONTAINERS + i);
+	for (size_t i = 0; i < ledger_count(l) && movers; i++) {
+		n->may_move[i] = movers == MOVERS_MANY ||
+				 random_chance(r, ledger_at(l, i)->decision.preferred ? 50 : 90);
+		movers -= n->may_move[i];
 	}
 }
 
@@ -117,55 +86,25 @@ static bool may_move(void *ctx, const struct holding *h)
 	return false;
 }
 
-/* The pod in question */
-
-struct asked {
-	struct pod pod;
-	struct ask container;
-};
-
-static void ask_pod(struct asked *a, unsigned cpus, uint64_t memory)
+/* One container that needs a NUMA node or most of one, or two smaller ones. */
+static void ask_any_pod(struct asked *a, struct random *r)
 {
-	a->container = (struct ask){.name = "main",
-		.cpu_milli = cpus * UINT64_C(1000),
-		.nr_memory = 1,
-		.memory = {{0, memory}}};
-	a->pod = (struct pod){.sandbox_id = "new",
-		.uid = "new",
-		.ns = "new",
-		.name = "new",
-		.qos = QOS_GUARANTEED,
-		.nr = 1,
-		.container = &a->container};
-}
+	const unsigned containers = 1 + random_chance(r, 30);
 
-static bool fits_as_preferred(
-	const struct ledger *l, const struct settings *s, const struct pod *pod)
-{
-	const struct admit_question q = {.ledger = l, .settings = s, .pod = pod};
-	void *work = calloc(1, ADMIT_ARENA_BYTES);
-	struct budget b = budget_of(0);
-	struct answer answer;
-	struct arena a;
-	bool all;
-
-	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
-	answer_pod(&q, &b, &a, &answer);
-	all = answer.decision.admit && answer.record.nr_parts;
-	for (size_t i = 0; all && i < answer.record.nr_parts; i++)
-		all = answer.record.parts[i].decision.preferred;
-	free(work);
-	return all;
+	ask_pod(a, containers, containers == 1 ? 3U + random_chance(r, 70) : 2 + random_below(r, 2),
+		GIB(1 + random_below(r, 8)) / containers);
 }
 
 /* Every sequence of moves */
 
 struct brute {
 	const struct node *n;
-	const struct pod *pod;
+	const struct pod *pod; /* NULL: those that are not preferred */
 	struct engine *copy;
 	struct ledger *l;
-	bool moved[CONTAINERS], found;
+	void *work;
+	bool moved[ENTRIES];
+	unsigned gained, most; /* containers that have become preferred; or the pod is admitted */
 	struct defrag_cost best, now;
 };
 
@@ -178,198 +117,217 @@ static int compare(const struct defrag_cost *a, const struct defrag_cost *b)
 	return a->moves < b->moves ? -1 : a->moves > b->moves;
 }
 
-static bool give(struct ledger *l, const struct request *req, const struct decision *d)
-{
-	struct cpuset pool = ledger_pool_without(l, &d->cpus);
-
-	if (ledger_set_pool(l, &pool, NULL))
-		return false;
-	ledger_commit(l, req, d);
-	return true;
-}
-
 static bool decide_on(struct brute *x, size_t entry, unsigned node, struct decision *d)
 {
 	const struct ledger *original = engine_ledger(x->n->g);
 	struct request req = ledger_at(original, entry)->request;
 	const struct advice_ask advice = {
 		.so_far = ADVICE_ACCEPTED, .mode = ADVICE_REQUIRE, .asked = nodeset_of(node)};
-	bool gone[CONTAINERS] = {false};
+	bool gone[ENTRIES] = {false};
 	struct admit_question q = {
 		.ledger = x->l, .settings = &x->n->s, .container = &req, .suppose = {.gone = gone}};
-	void *work = calloc(1, ADMIT_ARENA_BYTES);
 	struct budget b = budget_of(0);
 	struct arena a;
 
 	gone[entry] = true;
 	req.ask.advice = &advice;
-	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
+	arena_init_fixed(&a, x->work, ADMIT_ARENA_BYTES);
 	admit(&q, &b, &a, d, NULL);
-	free(work);
 	d->reasons = NULL;
 	return d->admit && d->preferred && d->exclusive &&
 	       nodeset_equal(decision_nodes_used(x->n->t, d), nodeset_of(node));
 }
 
+static void try_all(struct brute *x, unsigned depth);
+
+static void try_move(struct brute *x, size_t i, unsigned node, unsigned depth)
+{
+	const struct holding *h = ledger_at(engine_ledger(x->n->g), i);
+	const struct cpuset pool = ledger_view(x->l)->pool;
+	const struct defrag_cost before = x->now;
+	const unsigned gained = x->gained;
+	struct decision d;
+
+	if (nodeset_equal(decision_nodes_used(x->n->t, &h->decision), nodeset_of(node)) ||
+		!decide_on(x, i, node, &d) || !leaves_a_pool(x->n, x->l, &d.cpus))
+		return;
+	assert_true(give(x->l, &h->request, &d));
+	x->moved[i] = true;
+	x->now.bytes += h->request.ask.memory[0].bytes;
+	x->now.cpus += cpuset_count(&h->decision.cpus);
+	x->now.moves++;
+	x->gained += !x->pod && !h->decision.preferred;
+	try_all(x, depth + 1);
+	x->moved[i] = false;
+	x->now = before;
+	x->gained = gained;
+	assert_true(give(x->l, &h->request, &h->decision));
+	(void)ledger_set_pool(x->l, &pool, NULL);
+}
+
 static void try_all(struct brute *x, unsigned depth)
 {
 	const struct ledger *original = engine_ledger(x->n->g);
+	const unsigned gained = x->pod ? fits_as_preferred(x->l, &x->n->s, x->pod) : x->gained;
 
-	if (fits_as_preferred(x->l, &x->n->s, x->pod) &&
-		(!x->found || compare(&x->now, &x->best) < 0)) {
-		x->found = true;
+	if (gained > x->most || (gained && gained == x->most && compare(&x->now, &x->best) < 0)) {
+		x->most = gained;
 		x->best = x->now;
 	}
 	for (size_t i = 0; i < ledger_count(original) && depth < MOVES_MOST; i++)
-		for (unsigned n = 0; n < NODES && !x->moved[i]; n++) {
-			const struct holding *h = ledger_at(original, i);
-			const struct cpuset pool = ledger_view(x->l)->pool;
-			const struct defrag_cost before = x->now;
-			struct decision d;
-
-			if (!x->n->may_move[i] || !h->decision.exclusive ||
-				nodeset_equal(decision_nodes_used(x->n->t, &h->decision),
-					nodeset_of(n)) ||
-				!decide_on(x, i, n, &d) || !give(x->l, &h->request, &d))
-				continue;
-			x->moved[i] = true;
-			x->now.bytes += h->request.ask.memory[0].bytes;
-			x->now.cpus += cpuset_count(&h->decision.cpus);
-			x->now.moves++;
-			try_all(x, depth + 1);
-			x->moved[i] = false;
-			x->now = before;
-			assert_true(give(x->l, &h->request, &h->decision));
-			(void)ledger_set_pool(x->l, &pool, NULL);
-		}
+		for (unsigned n = 0; n < NODES && !x->moved[i]; n++)
+			if (x->n->may_move[i] && ledger_at(original, i)->decision.exclusive)
+				try_move(x, i, n, depth);
 }
 
-/* The plan, step by step on a copy of the node. */
-static void assert_can_be_done(
-	const struct node *n, const struct pod *pod, const struct defrag_plan *plan)
+static struct brute brute_force(const struct node *n, const struct pod *pod)
 {
-	struct err e = {0};
-	struct engine *copy = engine_copy(n->g, n->t, &n->s, &e);
-	struct ledger *l = (struct ledger *)(uintptr_t)engine_ledger(copy);
+	struct brute x = {.n = n, .pod = pod, .work = calloc(1, ADMIT_ARENA_BYTES)};
 
-	assert_non_null(copy);
+	x.copy = engine_copy(n->g, n->t, &n->s, NULL);
+	assert_non_null(x.copy);
+	x.l = (struct ledger *)(uintptr_t)engine_ledger(x.copy);
+	try_all(&x, 0);
+	engine_free(x.copy);
+	free(x.work);
+	return x;
+}
+
+/* Each move gives what the container would get that came with a hint for that NUMA node. */
+static void assert_is_as_merged(const struct node *n, const struct defrag_plan *plan)
+{
+	struct brute x = {.n = n, .work = calloc(1, ADMIT_ARENA_BYTES)};
+	const struct ledger *original = engine_ledger(n->g);
+
+	x.copy = engine_copy(n->g, n->t, &n->s, NULL);
+	x.l = (struct ledger *)(uintptr_t)engine_ledger(x.copy);
 	for (unsigned i = 0; i < plan->nr; i++) {
 		const struct defrag_move *m = &plan->move[i];
-		struct cpuset others = ledger_view(l)->held;
+		const struct nodeset to = decision_nodes_used(n->t, &m->to);
+		struct decision d;
+		size_t entry = 0;
 
-		others = cpuset_minus(others, &m->from->decision.cpus);
-		assert_false(cpuset_intersects(&others, &m->to.cpus)); /* into what is free */
-		assert_int_equal(cpuset_count(&m->to.cpus), cpuset_count(&m->from->decision.cpus));
-		assert_true(give(l, &m->from->request, &m->to));
-		if (ledger_check(l, &e))
-			fail_msg("%s", e.text);
+		while (ledger_at(original, entry) != m->from)
+			entry++;
+		assert_true(decide_on(&x, entry, nodeset_next(to, 0), &d));
+		assert_true(cpuset_equal(&d.cpus, &m->to.cpus));
+		assert_true(nodeset_equal(d.mems, m->to.mems));
+		assert_true(nodeset_equal(d.nodes, m->to.nodes));
+		assert_int_equal(d.has_affinity, m->to.has_affinity);
+		assert_int_equal(d.policy, m->to.policy);
+		assert_int_equal(d.nr_blocks, m->to.nr_blocks);
+		assert_memory_equal(d.blocks, m->to.blocks, sizeof d.blocks);
+		assert_string_equal(d.message, m->to.message);
+		assert_true(give(x.l, &m->from->request, &m->to));
 	}
-	assert_true(fits_as_preferred(l, &n->s, pod));
-	engine_free(copy);
+	engine_free(x.copy);
+	free(x.work);
 }
 
-static void a_plan_is_the_cheapest_of_all_sequences(void **state)
-{
-	const char *more = getenv("DEFRAG");
-	unsigned nodes = more ? (unsigned)strtoul(more, NULL, 10) : FEW_NODES, with_moves[8] = {0},
-		 none = 0;
-	struct random r = {41};
-	struct topo *t = machine_of(NODES);
-	uint64_t trials = 0;
+/* What the plans of a test came to. */
+struct tally {
+	unsigned nodes, with_moves[DEFRAG_MOVES_MAX + 1], none, gained;
+	uint64_t trials;
+};
 
-	(void)state;
+static void assert_is_the_best(const struct node *n, const struct pod *pod, struct tally *t)
+{
+	const struct brute x = brute_force(n, pod);
+	const struct defrag_question q = {.engine = n->g,
+		.topo = n->t,
+		.settings = &n->s,
+		.pod = pod,
+		.moves = MOVES_MOST,
+		.trials = TRIALS,
+		.may_move = may_move,
+		.ctx = (void *)(uintptr_t)n};
+	struct defrag_plan plan;
+
+	assert_int_equal(defrag_plan(&q, &plan, NULL), 0);
+	assert_false(plan.cut);
+	assert_int_equal(plan.found, x.most > 0);
+	if (plan.found && compare(&plan.cost, &x.best) != 0)
+		fail_msg("node %u: %u moves of %llu bytes, and %u of %llu are enough", t->nodes,
+			plan.nr, (unsigned long long)plan.cost.bytes, x.best.moves,
+			(unsigned long long)x.best.bytes);
+	if (!pod)
+		assert_int_equal(plan.not_preferred_before - plan.not_preferred_after, x.most);
+	assert_can_be_done(n, pod, &plan);
+	assert_is_as_merged(n, &plan);
+	t->nodes++;
+	t->trials += plan.trials;
+	t->none += !plan.found;
+	t->with_moves[plan.nr] += plan.found;
+	t->gained += x.most;
+}
+
+static struct tally plans_of_random_nodes(bool for_pod, unsigned movers, unsigned nodes)
+{
+	static const enum topology_policy policies[] = {
+		POLICY_RESTRICTED, POLICY_BEST_EFFORT, POLICY_SINGLE_NUMA_NODE};
+	const char *seed = getenv("SEED");
+	struct topo *t = machine_of(NODES);
+	struct random r = {movers + (seed ? strtoull(seed, NULL, 10) : 41)};
+	struct tally tally = {0};
+
 	for (unsigned i = 0; i < nodes; i++) {
 		struct node n;
-		struct defrag_plan plan;
 		struct asked a;
-		struct err e = {0};
 
-		begin(&n, t, random_chance(&r, 50) ? POLICY_RESTRICTED : POLICY_BEST_EFFORT);
-		fill(&n, &r);
-		ask_pod(&a, 3 + random_below(&r, 2), (uint64_t)(1 + random_below(&r, 8)) << 30);
-		struct brute x = {.n = &n, .pod = &a.pod};
-		x.copy = engine_copy(n.g, n.t, &n.s, &e);
-		assert_non_null(x.copy);
-		x.l = (struct ledger *)(uintptr_t)engine_ledger(x.copy);
-		try_all(&x, 0);
-		const struct defrag_question q = {.engine = n.g,
-			.topo = n.t,
-			.settings = &n.s,
-			.pod = &a.pod,
-			.moves = MOVES_MOST,
-			.trials = TRIALS,
-			.may_move = may_move,
-			.ctx = &n};
-		assert_int_equal(defrag_plan(&q, &plan, &e), 0);
-		assert_false(plan.cut);
-		assert_int_equal(plan.found, x.found);
-		trials += plan.trials;
-		if (plan.found) {
-			if (compare(&plan.cost, &x.best) != 0)
-				fail_msg(
-					"node %u: %u moves of %llu bytes, and %u of %llu are enough",
-					i, plan.nr, (unsigned long long)plan.cost.bytes,
-					x.best.moves, (unsigned long long)x.best.bytes);
-			assert_can_be_done(&n, &a.pod, &plan);
-			with_moves[plan.nr]++;
-		}
-		none += !plan.found;
-		engine_free(x.copy);
+		begin(&n, t, for_pod ? policies[random_below(&r, 3)] : POLICY_BEST_EFFORT);
+		fill(&n, &r, movers, !for_pod || random_chance(&r, 30));
+		ask_any_pod(&a, &r);
+		assert_is_the_best(&n, for_pod ? &a.pod : NULL, &tally);
 		engine_free(n.g);
 	}
 	print_message(
-		"%u nodes: %u as they are, %u by 1 move, %u by 2, %u by 3, %u not at all; %llu "
-		"states each\n",
-		nodes, with_moves[0], with_moves[1], with_moves[2], with_moves[3], none,
-		(unsigned long long)trials / nodes);
-	assert_true(with_moves[0] && with_moves[1] && with_moves[2] && none);
+		"%u nodes: %u by no move, %u by 1, %u by 2, %u by 3, %u not at all; %u gained; "
+		"%.1f trials each\n",
+		nodes, tally.with_moves[0], tally.with_moves[1], tally.with_moves[2],
+		tally.with_moves[3], tally.none, tally.gained,
+		(double)tally.trials / (nodes ? nodes : 1));
 	free(t);
+	return tally;
 }
 
-static void a_search_ends_within_its_trials_and_with_what_it_has_found(void **state)
+static unsigned nodes_to_try(void)
 {
-	enum { TRIALS_OF_FEW = 3000, ONE_OF = 4, FREED = 3 };
-	struct topo *t = machine_of(NODES_MAX);
-	struct defrag_plan plan;
-	struct asked a;
-	struct node n;
-	unsigned nr = 0;
-	char id[ID_MAX];
+	const char *more = getenv("DEFRAG");
+
+	return more ? (unsigned)strtoul(more, NULL, 10) : FEW_NODES;
+}
+
+static void a_plan_for_a_pod_is_the_cheapest_of_all_sequences(void **state)
+{
+	const struct tally t = plans_of_random_nodes(true, MOVERS_FEW, nodes_to_try());
 
 	(void)state;
-	begin(&n, t, POLICY_RESTRICTED);
-	while (create(&n, nr, 1, GIB(1)))
-		nr++;
-	for (unsigned i = 0; i < nr; i += ONE_OF) { /* one CPU of each NUMA node is free */
-		struct update_list ups = {0};
+	assert_true(t.with_moves[0] && t.with_moves[1] && t.none);
+}
 
-		(void)snprintf(id, sizeof id, "c%02u", i);
-		engine_release(n.g, 1000, "stop", id, &ups);
-		vec_fini(&ups);
-	}
-	ask_pod(&a, CPUS_PER_NODE, GIB(1));
-	const struct defrag_question q = {.engine = n.g,
-		.topo = t,
-		.settings = &n.s,
-		.pod = &a.pod,
-		.moves = DEFRAG_MOVES_MAX,
-		.trials = TRIALS_OF_FEW};
-	assert_int_equal(defrag_plan(&q, &plan, NULL), 0);
-	print_message("%u containers: %u moves after %llu states\n", nr - nr / ONE_OF, plan.nr,
-		(unsigned long long)plan.trials);
-	assert_true(plan.trials <= TRIALS_OF_FEW + t->ids.nr);
-	assert_true(plan.found && plan.cut);
-	assert_in_range(plan.nr, 1, FREED);
-	assert_can_be_done(&n, &a.pod, &plan);
-	engine_free(n.g);
-	free(t);
+static void a_plan_without_a_pod_makes_most_containers_preferred_for_the_least(void **state)
+{
+	const struct tally t = plans_of_random_nodes(false, MOVERS_FEW, nodes_to_try());
+
+	(void)state;
+	assert_true(t.with_moves[1] && t.with_moves[2] && t.with_moves[3] && t.none);
+	assert_true(t.gained > t.nodes - t.none);
+}
+
+static void so_it_is_where_many_may_move(void **state)
+{
+	(void)state;
+	(void)plans_of_random_nodes(true, MOVERS_MANY, nodes_to_try() / MANY_IN);
+	(void)plans_of_random_nodes(false, MOVERS_MANY, nodes_to_try() / MANY_IN);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_plan_is_the_cheapest_of_all_sequences),
-		cmocka_unit_test(a_search_ends_within_its_trials_and_with_what_it_has_found),
+		cmocka_unit_test(a_plan_for_a_pod_is_the_cheapest_of_all_sequences),
+		cmocka_unit_test(
+			a_plan_without_a_pod_makes_most_containers_preferred_for_the_least),
+		cmocka_unit_test(so_it_is_where_many_may_move),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

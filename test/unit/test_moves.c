@@ -166,6 +166,11 @@ static void assert_the_replay_is_the_same(const struct rig *r)
 	(void)snprintf(command, sizeof command, "%.*s/../numafit replay %s/journal >%s/replayed",
 		(int)(strrchr(self, '/') - self), self, r->dir, r->dir);
 	assert_int_equal(system(command), 0);
+	(void)snprintf(command, sizeof command,
+		"%.*s/../numafit explain --run-directory %s default/p2 >%s/replayed",
+		(int)(strrchr(self, '/') - self), self, r->dir, r->dir);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(count_lines(r, "replayed", "CPUs 6-7 on NUMA node 0"), 1);
 }
 
 static void a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits(void **state)

@@ -105,9 +105,24 @@ static const struct status_quiet quiet = {.irq_cpus = {{0xc}},
 	.unmovable = 2,
 	.irqbalance = true,
 	.frequencies_not = "/sys/devices/system/cpu: Read-only file system"};
+static const struct moves moves = {.found = true,
+	.state = MOVES_UNDER_WAY,
+	.pod = "default/web",
+	.bytes = 1 << 30,
+	.cpus = 4,
+	.nr = 1,
+	.at = {{.ns = "default",
+		.pod = "db",
+		.container = "main",
+		.id = "c9",
+		.bytes = 1 << 30,
+		.from_nodes = "1",
+		.to_nodes = "0",
+		.to_cpus = {{0xc}},
+		.state = MOVE_UNDER_WAY}}};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
 	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
-	&claims, &dra, &shared_pool, &cfs_quota, &quiet,
+	&claims, &dra, &shared_pool, &cfs_quota, &quiet, &moves,
 	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}, {{0x300}}};
 
 static char *document_of(const struct ledger *l)
@@ -181,6 +196,9 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_string_equal(st.info.quiet->frequencies_not, quiet.frequencies_not);
 	assert_true(cpuset_equal(&st.info.quiet->irq_cpus, &quiet.irq_cpus));
 	assert_int_equal(st.info.quiet->unmovable, 2);
+	assert_int_equal(st.info.moves->nr, 1);
+	assert_string_equal(st.info.moves->at[0].to_nodes, "0");
+	assert_int_equal(st.info.moves->at[0].state, MOVE_UNDER_WAY);
 	assert_string_equal(st.info.quota->containers_alone, cfs_quota.containers_alone);
 	assert_null(st.info.quota->problem);
 	assert_int_equal(st.info.quota->pods, 5);

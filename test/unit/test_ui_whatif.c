@@ -189,11 +189,11 @@ static unsigned ask_about(struct node *n, struct random *r, unsigned questions, 
 
 		assert_non_null(copy);
 		*copied_ns = took > *copied_ns ? took : *copied_ns;
-		char *answer = ui_whatif(
-			&(struct ui_node){engine_ledger(n->g), &n->s, 1, MERGE_VISIT_BUDGET_MAX},
+		char *answer = ui_whatif(&(struct ui_node){engine_ledger(n->g), &n->s, 1,
+						 MERGE_VISIT_BUDGET_MAX, NULL, 0},
 			&q, &e);
-		char *again = ui_whatif(
-			&(struct ui_node){engine_ledger(copy), &n->s, 1, MERGE_VISIT_BUDGET_MAX},
+		char *again = ui_whatif(&(struct ui_node){engine_ledger(copy), &n->s, 1,
+						MERGE_VISIT_BUDGET_MAX, NULL, 0},
 			&q, &e);
 		assert_string_equal(answer ? answer : "", again ? again : "");
 		if (answer)
@@ -256,7 +256,7 @@ static void a_question_that_takes_too_many_steps_says_so(void **state)
 		.cpu_milli = 1000 * 30, .nr_memory = 1, .memory = {{0, GI(32)}}, .containers = 5};
 	struct random r = {12};
 	struct node *n = busy_node(uneven_64(), &r, 30);
-	const struct ui_node few_steps = {engine_ledger(n->g), &n->s, 1, 100};
+	const struct ui_node few_steps = {engine_ledger(n->g), &n->s, 1, 100, NULL, 0};
 	struct err e = {0};
 
 	(void)state;
@@ -276,7 +276,8 @@ static void a_refusal_says_why_and_what_would_help(void **state)
 		.policy = POLICY_SINGLE_NUMA_NODE};
 	struct random r = {13};
 	struct node *n = busy_node(machine_named("kep3545-8"), &r, 60);
-	const struct ui_node node = {engine_ledger(n->g), &n->s, 1, MERGE_VISIT_BUDGET_MAX};
+	const struct ui_node node = {
+		engine_ledger(n->g), &n->s, 1, MERGE_VISIT_BUDGET_MAX, NULL, 0};
 	char *answer = ui_whatif(&node, &q, NULL);
 
 	(void)state;
@@ -302,7 +303,8 @@ static void huge_pages_come_from_where_there_are_any(void **state)
 	};
 	struct random r = {14};
 	struct node *n = busy_node(machine_named("kep3545-8"), &r, 0);
-	const struct ui_node node = {engine_ledger(n->g), &n->s, 1, MERGE_VISIT_BUDGET_MAX};
+	const struct ui_node node = {
+		engine_ledger(n->g), &n->s, 1, MERGE_VISIT_BUDGET_MAX, NULL, 0};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

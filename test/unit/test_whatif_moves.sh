@@ -15,6 +15,7 @@ steps:
 - create: {pod: small-3, container: main, qos: guaranteed, cpu: 4, memory: 3Gi}
 - stop-pod: {pod: large-2}
 - stop-pod: {pod: large-3}
+- create: {pod: wide, container: main, qos: guaranteed, cpu: 16, memory: 1Gi}
 X
 "$bin/numafitd" --set machine=kep3545-4 --set nri.socketPath="$dir/nri.sock" --set runDirectory="$dir/run" \
 	--set metrics.address= --set topologyManagerPolicy=restricted --set reservedSystemCPUs=0 >"$dir/log" 2>&1 &
@@ -38,6 +39,11 @@ run "what fits as it is needs no move" 0 whatif --cpus 12 --memory 1Gi --moves 2
 see "and none is printed" eval "! grep -q 'after .* move' '$dir/out'"
 run "what fits nowhere" 1 whatif --cpus 16 --memory 63Gi --moves 3
 see "is not made to fit" says out "no 3 moves of running containers would make room for it"
+run "a refusal is explained with the moves that would have made room" 0 "$bin/numafit" explain --run-directory "$dir/run" wide
+see "in words" says out "  moves     Fits after moving default/small-3/main to NUMA node 2 (4 CPUs, 3Gi of memory)."
+run "and so it is for programs" 0 "$bin/numafit" explain --run-directory "$dir/run" --json wide
+see "behind its record" says out '"moves":{"found":true,"cut":false,"memory":3221225472,"cpus":4,"list":['
+see "and the daemon's log has them" eval 'grep -q "event=moves-would-help for=default/wide .*small-3" "$dir/log"'
 run "a claim is no pod" 2 whatif --claim --cpus 4 --moves 1
 run "no moves are none" 2 whatif --cpus 16 --moves 0
 run "and nine are too many" 2 whatif --cpus 16 --moves 9
