@@ -86,12 +86,6 @@ static int make_question(const struct call *c, const struct options *o, char **o
 
 /* What is printed */
 
-static void print_time_of(uint64_t ms)
-{
-	(void)printf("some %llu.%llu s", (unsigned long long)(ms / MS_PER_S),
-		(unsigned long long)(ms % MS_PER_S / (MS_PER_S / 10)));
-}
-
 static void print_aim(const struct moves *m)
 {
 	if (!m->pod && !m->not_preferred) {
@@ -127,9 +121,9 @@ static void print_plan(const struct moves *m, const struct options *o)
 			m->cut ? ", as far as was looked" : "");
 		return;
 	}
-	(void)printf("%u move%s, %s of memory, %u CPUs, ", m->nr, m->nr == 1 ? "" : "s",
-		text_size_rounded(bytes, m->bytes), m->cpus);
-	print_time_of(m->ms);
+	(void)printf("%u move%s, %s of memory, %u CPU%s, some ", m->nr, m->nr == 1 ? "" : "s",
+		text_size_rounded(bytes, m->bytes), m->cpus, m->cpus == 1 ? "" : "s");
+	moves_print_time(m->ms);
 	(void)printf("%s:\n", m->cut ? " (there may be a cheaper way)" : "");
 	moves_print_list(m);
 	if (m->pod)
