@@ -208,12 +208,14 @@ func (n *node) logged(words ...string) (line string) {
 }
 
 // fragment has the container with a clock alone on a NUMA node with two CPUs, one CPU free there and one free on
-// another node: a pod that wants two has to wait until it is moved.
+// another node: a pod that wants two has to wait until it is moved. The pod that fills the others may be there already.
 func (n *node) fragment(name string, mib int, annotations notes) held {
 	n.Helper()
 	n.runStatic("edge", guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
 	clock := n.runClockPod(name, mib, annotations)
-	n.runStatic("rest", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi}, {name: "more", milli: 2000, memory: 32 * mi}})
+	if n.pods["rest"] == nil {
+		n.runStatic("rest", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi}, {name: "more", milli: 2000, memory: 32 * mi}})
+	}
 	n.dropStatic("edge")
 	n.checkAll()
 	n.checkPagesOn(clock, mib)
@@ -327,46 +329,85 @@ func TestInsideMoveMakesRoom(t *testing.T) {
 	}
 }
 
-// A numafitd that is killed while the kernel moves a container's memory makes the move in its next life.
-func TestInsideMoveOutlivesKill(t *testing.T) {
-	n, mib := inside(t), 256
-	n.configure(onDemand)
-	n.startAnew()
-	clock := n.fragment("store", mib, nil)
-	n.putRefused("waits")
-	from, to := 0, 0
-	apply := exec.Command("numafit", "defrag", "--socket", n.path("run/numafitd.sock"), "--for", n.path("pods/waits.json"), "--apply")
-	began := time.Now()
-	n.must(apply.Start())
+// beginMove has the container moved for a pod that was refused, and returns when some of its memory is on the other node.
+func (n *node) beginMove(clock held, waits string) *exec.Cmd {
+	n.Helper()
+	apply := exec.Command("numafit", "defrag", "--socket", n.path("run/numafitd.sock"), "--for", n.path("pods/"+waits+".json"), "--apply")
 	stat := cpusetCgroup(n.pid(clock.ID)) + "/memory.numa_stat"
+	before := again
 	again = time.Millisecond
+	defer func() { again = before }()
+	n.must(apply.Start())
+	from, to := 0, 0
 	n.await("some of its memory to be on another node", func() bool {
 		from, to = n.anonymous(stat, clock.Mems)
 		return to > 16*mi
 	})
-	again = 500 * time.Millisecond
-	killed := time.Now()
-	n.signal("numafitd", syscall.SIGKILL)
-	fmt.Printf("figure: numafitd was killed when %d of %d MiB were moved, and was back after %.1f s\n",
-		to/mi, (from+to)/mi, time.Since(killed).Seconds())
+	fmt.Printf("figure: %d of %d MiB of %s are moved\n", to/mi, (from+to)/mi, clock.Pod)
 	if from < 16*mi {
-		t.Errorf("only %d bytes were left to move", from)
+		n.Errorf("only %d bytes are left to move", from)
 	}
-	if err := apply.Wait(); err == nil {
-		t.Error("numafit defrag --apply says that all is moved, and numafitd was killed")
+	return apply
+}
+
+// A numafitd that is killed while the kernel moves a container's memory makes the move in its next life. A runtime
+// that is killed meanwhile, and knows the old place when it is back, does not bring it back.
+func TestInsideMoveOutlivesKill(t *testing.T) {
+	n, mib := inside(t), 256
+	n.configure(onDemand)
+	n.startAnew()
+	for _, killed := range []string{"numafitd", "containerd"} {
+		clock := n.fragment("of-"+killed, mib, nil)
+		n.putRefused("for-" + killed)
+		began := time.Now()
+		apply := n.beginMove(clock, "for-"+killed)
+		n.signal(killed, syscall.SIGKILL)
+		ended := time.Now()
+		if err := apply.Wait(); (err == nil) != (killed == "containerd") {
+			t.Errorf("%s was killed, and numafit defrag --apply says: %v", killed, err)
+		}
+		if killed == "numafitd" {
+			t.Log(n.logged("event=move-goes-on", "pod="+clock.Pod))
+		}
+		t.Log(n.logged("event=moved ", "pod="+clock.Pod))
+		n.checkMoved(clock, mib)
+		n.awaitStatic("for-" + killed)
+		fmt.Printf("figure: the longest pause of its clock was %.1f ms while %s was killed\n",
+			n.longestPause("of-"+killed, began, ended).Seconds()*1e3, killed)
+		n.signal("numafitd", syscall.SIGKILL) // the journal has it all
+		n.checkMoved(clock, mib)
+		n.dropStatic("for-" + killed)
+		n.dropStatic("of-" + killed)
 	}
-	t.Log(n.logged("event=move-goes-on", "pod=store-"+nodeName))
-	t.Log(n.logged("event=moved ", "pod=store-"+nodeName))
-	n.checkMoved(clock, mib)
-	n.awaitStatic("waits")
-	fmt.Printf("figure: the longest pause of its clock was %.1f ms\n", n.longestPause("store", began, time.Now()).Seconds()*1e3)
+	n.dropStatic("rest")
+}
+
+// A container that ends while it is being moved is started anew, and nothing of the move is left.
+func TestInsideMoveOfContainerThatEnds(t *testing.T) {
+	n, mib := inside(t), 256
+	n.configure(onDemand)
+	n.startAnew()
+	clock := n.fragment("ends", mib, nil)
+	n.putRefused("waits")
+	apply := n.beginMove(clock, "waits")
+	n.killContainer(n.pods["ends"], clockProgram)
+	err := apply.Wait()
+	t.Logf("numafit defrag --apply: %v", err)
+	n.awaitStatic("ends")
+	n.await("no move to be under way", func() bool {
+		out, _ := n.defrag("--show")
+		return strings.Contains(out, "/"+clockProgram) && !strings.Contains(out, ": moving")
+	})
+	out, _ := n.defrag("--show")
+	if gone := strings.Contains(out, ": gone"); gone == (err == nil) {
+		t.Errorf("numafit defrag --apply: %v, and then:\n%s", err, out)
+	}
 	n.checkAll()
-	t.Logf("%s", n.run("numafit", "status", "--socket", n.path("run/numafitd.sock")))
-	n.signal("numafitd", syscall.SIGKILL) // the journal has it all
-	n.checkMoved(clock, mib)
-	for _, name := range []string{"waits", "store", "rest"} {
-		n.dropStatic(name)
-	}
+	n.dropStatic("ends")
+	n.awaitStatic("waits") // it has room now, if it had none before
+	n.checkAll()
+	n.dropStatic("waits")
+	n.dropStatic("rest")
 }
 
 // anonymous is how many bytes a cgroup has on NUMA nodes of this list, and on others.
