@@ -63,7 +63,7 @@ struct world {
 	struct event_queue queue;
 	struct cluster_work work;
 	struct outcome *out;
-	uint64_t *no_plan; /* by shape, then node: at that generation of it no move helps */
+	uint64_t *no_plan; /* by shape, then node: at that generation of it no plan was found */
 	int rc;            /* of the first move that broke a ledger, with *e */
 	struct err *e;
 	unsigned long nr_ended; /* pods that ran to their end */

@@ -53,6 +53,9 @@ struct mover {
 	struct move_rate rate;
 	struct mover_counters counters;
 	struct {
+		uint64_t at_ns, bytes;
+	} progress; /* of the move under way, as it was read last */
+	struct {
 		VEC(struct use);
 	} uses; /* in order of time */
 };
@@ -322,6 +325,7 @@ static void begin_next(struct mover *m)
 		return;
 	}
 	p->state = MOVE_UNDER_WAY;
+	m->progress.at_ns = 0;
 	p->bytes = number_max(bytes_on(m, p->from.mems), 1);
 	note_use(m, p->bytes);
 	log_move(m, LOG_INFO, "move-begins");
@@ -381,6 +385,11 @@ bool mover_is_busy(const struct mover *m)
 	return m->step != MOVER_IDLE || moving_of(m);
 }
 
+bool mover_is_copying(const struct mover *m)
+{
+	return mems_write_is_busy(m->write);
+}
+
 int mover_make(struct mover *m, const struct planned *p, const char *pod, struct err *e)
 {
 	const struct defrag_plan *plan = &p->plan;
@@ -432,7 +441,8 @@ void mover_note_synchronized(struct mover *m)
 		return;
 	if (m->step == MOVER_IDLE)
 		resume(m);
-	else if (m->step == MOVER_GOES && is_on_its_way(m)) /* another program may have set it */
+	else if (m->step == MOVER_GOES && is_on_its_way(m) && !mover_is_copying(m))
+		/* another program may have set it */
 		(void)write_cpus(m, &holding_of(m)->decision.cpus, &e);
 }
 
@@ -453,7 +463,19 @@ static enum moves_state state_of(const struct mover *m)
 	return MOVES_DONE;
 }
 
-static struct move_line line_of(const struct mover *m, const struct planned_move *p)
+/* To read it takes the kernel tens of ms while pages move. */
+static uint64_t bytes_moved(struct mover *m, const struct planned_move *p)
+{
+	const uint64_t now = loop_monotonic_ns();
+
+	if (!m->progress.at_ns || now - m->progress.at_ns > NS_PER_S) {
+		m->progress.bytes = number_min(bytes_on(m, p->to.mems), p->bytes);
+		m->progress.at_ns = now;
+	}
+	return m->progress.bytes;
+}
+
+static struct move_line line_of(struct mover *m, const struct planned_move *p)
 {
 	const bool moves = p->state == MOVE_UNDER_WAY && p == &m->move[m->at];
 
@@ -464,7 +486,7 @@ static struct move_line line_of(const struct mover *m, const struct planned_move
 		.id = p->id,
 		.bytes = p->bytes,
 		.ms = p->took_ns ? p->took_ns / NS_PER_MS : mover_expected_ms(m, p->bytes),
-		.moved = moves                   ? number_min(bytes_on(m, p->to.mems), p->bytes)
+		.moved = moves                   ? bytes_moved(m, p)
 			 : p->state == MOVE_DONE ? p->bytes
 						 : 0,
 		.from_cpus = p->from.cpus,
@@ -476,7 +498,7 @@ static struct move_line line_of(const struct mover *m, const struct planned_move
 	};
 }
 
-bool mover_show(const struct mover *m, struct moves *out)
+bool mover_show(struct mover *m, struct moves *out)
 {
 	if (!m->nr)
 		return false;

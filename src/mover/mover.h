@@ -35,14 +35,18 @@ struct mover *mover_new(const struct mover_world *w);
 /* Before loop_free(). A move that is under way stays so in the ledger. NULL is fine. */
 void mover_free(struct mover *m);
 
-/* Make these moves, in their order; the plan is copied. pod: the one that room is made for, or "". 0; or
- * the error of can(); -EBUSY: others are under way. */
+/* Make these moves, in their order; the plan is copied. pod: the one that room is made for, or "".
+ * 0; or the error of can(); -EBUSY: others are under way. */
 int mover_make(struct mover *m, const struct planned *p, const char *pod, struct err *e);
 bool mover_is_busy(const struct mover *m);
+/* Whether the kernel is moving memory. Until it has, whoever writes a cpuset, or puts a process
+ * into a cgroup, waits in the kernel: it has one queue for all moves, and they flush it
+ * (kernel/cgroup/cpuset.c, cpuset_write_resmask() and cpuset_post_attach()). */
+bool mover_is_copying(const struct mover *m);
 
 /* The moves that were made last, or are under way: false when there were none in this life. Texts
  * are valid until the next turn of the loop. */
-bool mover_show(const struct mover *m, struct moves *out);
+bool mover_show(struct mover *m, struct moves *out);
 
 /* A Synchronize has been answered: a move that an earlier life had begun goes on, and the cpuset of
  * a container that is on its way is set again. */

@@ -470,12 +470,13 @@ static void plan(struct planner *p)
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e)
 {
 	struct planner p = {.q = q, .out = out};
+	struct err why = {0};
 	struct engine *copy;
 
 	*out = (struct defrag_plan){0};
-	copy = engine_copy(q->engine, q->topo, q->settings, e);
+	copy = engine_copy(q->engine, q->topo, q->settings, &why);
 	if (!copy)
-		return -e->code;
+		return err_set(e, why.code, "%s", why.text);
 	p.ledger = copy->ledger;
 	p.work = xcalloc(1, ADMIT_ARENA_BYTES);
 	p.gone = xcalloc(ledger_count(p.ledger) + 1, sizeof *p.gone);

@@ -7,6 +7,7 @@
 
 #include <io/log.h>
 #include <io/watch.h>
+#include <mover/moves.h>
 #include <numafit/bounds.h>
 #include <numafit/text.h>
 
@@ -296,6 +297,12 @@ int pool_follow(struct daemon *d, struct err *e)
 	if (!now->bounds || (!p->any_due && !p->failed && bounds_serial(now->bounds) == p->serial &&
 				    cpuset_equal(&p->pool, &now->pool)))
 		return 0;
+	if (d->moves && mover_is_copying(moves_mover(d->moves))) { /* a write would wait for it */
+		p->any_due = true;
+		return err_set(e, EBUSY,
+			"the memory of a container is being moved, and no cpuset can be set before "
+			"that is done: try again in some seconds");
+	}
 	const uint64_t writes = p->writes;
 	p->any_due = false;
 	while (outcome == PLAN_ANEW) {

@@ -23,7 +23,8 @@ void pool_start(struct daemon *d);
 void pool_stop(struct daemon *d);
 
 /* Make all writes that are due. 0; or -errno with text: one was not made, and no set has gained
- * CPUs; it is tried again in a while. Until then a container that has got CPUs for itself must not
+ * CPUs; it is tried again in a while. -EBUSY: so it is with all of them, while memory is being
+ * moved; they are made when that is done. Until then a container that has got CPUs for itself must not
  * start on them. */
 int pool_follow(struct daemon *d, struct err *e);
 /* The same for a container that is being created: 0, too, where it shares the pool and the cgroups

@@ -7,11 +7,12 @@
 
 #include <host/cgroup.h>
 #include <io/log.h>
+#include <mover/moves.h>
 #include <numafit/text.h>
 
 /* How long news are gathered, and how many containers the runtime is to set at once, which it does
  * one by one while others wait for it. */
-enum { GATHER_MS = 200, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
+enum { GATHER_MS = 200, AFTER_COPY_MS = 500, UPDATES_AT_ONCE = 16, ARENA_BYTES = 1 << 20 };
 
 struct updater {
 	struct loop_timer *timer;
@@ -130,6 +131,10 @@ static void update_misplaced(void *ctx)
 	/* before others are bounded no container gets CPUs that they may run on */
 	if (!nri_conn_takes_updates(d->runtime.conn) || !pool_is_enforced(d))
 		return;
+	if (d->moves && mover_is_copying(moves_mover(d->moves))) {
+		update_within(d->updater, AFTER_COPY_MS); /* the runtime would wait in the kernel */
+		return;
+	}
 	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
 	leave_out_the_ended(d, &ups);
 	if (ups.nr)

@@ -127,6 +127,43 @@ static void read_fifo(const struct world *o, const char *want)
 	assert_string_equal(buf, want);
 }
 
+/* The signals that a thread of this process does not take. */
+static unsigned long long blocked_by(int thread)
+{
+	static const char name[] = "SigBlk:";
+	char path[64], line[256];
+	unsigned long long set = 0;
+
+	(void)snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			set = strtoull(line + strlen(name), NULL, HEX);
+	if (f)
+		(void)fclose(f);
+	return set;
+}
+
+/* How many threads have the least priority, and whether they take no signal. */
+static unsigned gentle_threads(bool *no_signals)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned nr = 0;
+
+	assert_non_null(d);
+	for (struct dirent *t; (t = readdir(d));) {
+		int thread = atoi(t->d_name);
+
+		if (!thread || getpriority(PRIO_PROCESS, (id_t)thread) != NICE_LEAST)
+			continue;
+		unsigned long long set = blocked_by(thread);
+		*no_signals = set >> (SIGTERM - 1) & 1 && set >> (SIGHUP - 1) & 1;
+		nr++;
+	}
+	(void)closedir(d);
+	return nr;
+}
+
 static void writes_one_after_another_are_each_reported_on_the_loop(void **state)
 {
 	static const char *const lists[] = {"1", "0-1,8", "2"};
@@ -177,12 +214,16 @@ static void what_cannot_be_tried_is_refused_at_once(void **state)
 
 static void the_loop_turns_while_a_write_takes_long_and_no_other_one_starts(void **state)
 {
+	enum { TICKS = 100 };
 	struct world *o = *state;
+	bool no_signals = false;
 	struct err e;
 
 	assert_int_equal(mkfifo(o->file, 0600), 0);
 	assert_int_equal(mems_write_start(o->w, &o->tree, "", "1", &e), 0);
-	turn(o, 50);
+	while (!gentle_threads(&no_signals)) /* it has begun, or is about to */
+		turn(o, 1);
+	turn(o, TICKS);
 	assert_int_equal(o->nr_done, 0);
 	assert_true(mems_write_is_busy(o->w));
 	assert_int_equal(mems_write_start(o->w, &o->tree, "", "2", &e), -EAGAIN);
@@ -191,44 +232,7 @@ static void the_loop_turns_while_a_write_takes_long_and_no_other_one_starts(void
 	loop_run(o->l);
 	assert_int_equal(o->nr_done, 1);
 	assert_int_equal(o->got.rc, 0);
-	assert_true(o->got.ns > 50 * TICK_MS * UINT64_C(1000000));
-}
-
-/* The signals that a thread of this process does not take. */
-static unsigned long long blocked_by(int thread)
-{
-	static const char name[] = "SigBlk:";
-	char path[64], line[256];
-	unsigned long long set = 0;
-
-	(void)snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
-	FILE *f = fopen(path, "r");
-	while (f && fgets(line, sizeof line, f))
-		if (strncmp(line, name, strlen(name)) == 0)
-			set = strtoull(line + strlen(name), NULL, HEX);
-	if (f)
-		(void)fclose(f);
-	return set;
-}
-
-/* How many threads have the least priority, and whether they take no signal. */
-static unsigned gentle_threads(bool *no_signals)
-{
-	DIR *d = opendir("/proc/self/task");
-	unsigned nr = 0;
-
-	assert_non_null(d);
-	for (struct dirent *t; (t = readdir(d));) {
-		int thread = atoi(t->d_name);
-
-		if (!thread || getpriority(PRIO_PROCESS, (id_t)thread) != NICE_LEAST)
-			continue;
-		unsigned long long set = blocked_by(thread);
-		*no_signals = set >> (SIGTERM - 1) & 1 && set >> (SIGHUP - 1) & 1;
-		nr++;
-	}
-	(void)closedir(d);
-	return nr;
+	assert_true(o->got.ns > TICKS / 2 * TICK_MS * UINT64_C(1000000));
 }
 
 static void the_thread_is_gentle_and_takes_no_signal(void **state)
@@ -265,6 +269,36 @@ static void the_end_does_not_wait_for_a_write(void **state)
 	assert_int_equal(o->nr_done, 0);
 }
 
+static unsigned threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned nr = 0;
+
+	assert_non_null(d);
+	for (struct dirent *t; (t = readdir(d));)
+		nr += *t->d_name != '.';
+	(void)closedir(d);
+	return nr;
+}
+
+static void a_write_that_is_over_but_not_reported_goes_with_the_rest(void **state)
+{
+	struct world *o = *state;
+	unsigned before = threads();
+	struct err e;
+
+	make_file(o);
+	assert_int_equal(mems_write_start(o->w, &o->tree, "", "1", &e), 0);
+	while (threads() > before)
+		(void)usleep(TICK_MS);
+	assert_true(mems_write_is_busy(o->w)); /* the loop has not turned */
+	mems_write_free(o->w);
+	o->w = NULL;
+	assert_holds(o, "1");
+	turn(o, 2);
+	assert_int_equal(o->nr_done, 0);
+}
+
 /* At each moment: before the write, while it is reported, and when it waits in the inbox. */
 static void an_end_at_any_moment_loses_nothing_and_reports_nothing(void **state)
 {
@@ -298,6 +332,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			the_thread_is_gentle_and_takes_no_signal, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_does_not_wait_for_a_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_write_that_is_over_but_not_reported_goes_with_the_rest, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			an_end_at_any_moment_loses_nothing_and_reports_nothing, setup, teardown),
 	};

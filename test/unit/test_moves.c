@@ -247,6 +247,54 @@ static void a_write_of_mems_that_fails_is_undone(void **state)
 	end(r);
 }
 
+/* The kernel takes its time for a write into a pipe that nobody reads. */
+static void slow_down(const struct rig *r, const struct box *b, char path[PATH_BYTES])
+{
+	(void)snprintf(path, PATH_BYTES, "%s/sys/fs/cgroup%s/cpuset.mems", r->root, b->cgroup);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0644), 0);
+}
+
+static bool is_copying(struct rig *r)
+{
+	return mover_is_copying(moves_mover(r->d.moves));
+}
+
+static void create_refused_box(struct rig *r, unsigned i, unsigned cpus, const char *why)
+{
+	r->refusal = why;
+	(void)create_box(r, i, cpus);
+	assert_null(held(r, &r->box[i]));
+	r->refusal = NULL;
+}
+
+static void while_memory_moves_no_event_writes_a_cpuset(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	char path[PATH_BYTES];
+
+	(void)state;
+	(void)start_box(r, 4, 0);
+	sweep_stop(&r->d); /* it would read the pipe */
+	slow_down(r, small, path);
+	ask_for(r, "apply", 7);
+	wait_until(r, is_copying);
+	create_refused_box(r, 5, 1, "the memory of a container is being moved");
+	(void)start_box(r, 6, 0); /* what is bounded already needs no write */
+	assert_true(is_copying(r));
+	int reader = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(reader >= 0);
+	while (mover_is_busy(moves_mover(r->d.moves)))
+		wait_until(r, is_quiet);
+	assert_true(cpus_are(r, small, "6-7"));
+	(void)create_box(r, 5, 1);
+	assert_non_null(held(r, &r->box[5]));
+	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
+	end(r);
+	(void)close(reader); /* the runtime wrote into it as well */
+}
+
 static void a_second_plan_waits_for_the_first_ones_end(void **state)
 {
 	struct box *small;
@@ -307,14 +355,6 @@ static bool small_has_moved(struct rig *r)
 	return cpus_are(r, &r->box[2], "6-7") && is_at_rest(r);
 }
 
-static void create_refused_box(struct rig *r, unsigned i, unsigned cpus)
-{
-	r->refusal = "NUMA";
-	(void)create_box(r, i, cpus);
-	assert_null(held(r, &r->box[i]));
-	r->refusal = NULL;
-}
-
 static void a_refused_pod_makes_room_by_itself_where_that_is_allowed(void **state)
 {
 	struct box *small;
@@ -323,7 +363,7 @@ static void a_refused_pod_makes_room_by_itself_where_that_is_allowed(void **stat
 	(void)state;
 	r->d.settings.defrag.mode = DEFRAG_AUTO;
 	r->d.settings.defrag.movable = MOVABLE_ALL;
-	create_refused_box(r, 4, 7); /* it comes again */
+	create_refused_box(r, 4, 7, "NUMA"); /* it comes again */
 	wait_until(r, small_has_moved);
 	(void)create_box(r, 4, 7);
 	assert_non_null(held(r, &r->box[4]));
@@ -343,12 +383,12 @@ static void nothing_moves_by_itself_beyond_its_limits_or_without_leave(void **st
 
 	(void)state;
 	r->d.settings.defrag.mode = DEFRAG_AUTO; /* no pod has the annotation */
-	create_refused_box(r, 4, 7);
+	create_refused_box(r, 4, 7, "NUMA");
 	wait_for_the_plan(r);
 	assert_true(cpus_are(r, small, "8-9"));
 	r->d.settings.defrag.movable = MOVABLE_ALL;
 	r->d.settings.defrag.moves_per_hour = 0;
-	create_refused_box(r, 5, 7);
+	create_refused_box(r, 5, 7, "NUMA");
 	wait_for_the_plan(r);
 	assert_true(cpus_are(r, small, "8-9"));
 	end(r);
@@ -387,6 +427,7 @@ int main(void)
 			a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits),
 		cmocka_unit_test(in_mode_advise_nothing_is_moved),
 		cmocka_unit_test(a_write_of_mems_that_fails_is_undone),
+		cmocka_unit_test(while_memory_moves_no_event_writes_a_cpuset),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
 		cmocka_unit_test(what_is_no_question_is_refused),
 		cmocka_unit_test(who_hangs_up_is_not_answered),
