@@ -382,16 +382,24 @@ func TestInsideMoveOutlivesKill(t *testing.T) {
 	n.dropStatic("rest")
 }
 
-// A container that ends while it is being moved is started anew, and nothing of the move is left.
+// A container that is being moved is not resized. When it ends meanwhile it is started anew, and nothing of the move
+// is left.
 func TestInsideMoveOfContainerThatEnds(t *testing.T) {
 	n, mib := inside(t), 256
 	n.configure(onDemand)
 	n.startAnew()
 	clock := n.fragment("ends", mib, nil)
 	n.putRefused("waits")
+	stat := cpusetCgroup(n.pid(clock.ID)) + "/memory.numa_stat"
 	apply := n.beginMove(clock, "waits")
+	err := n.resize(n.pods["ends"], want{name: clockProgram, milli: 1000, memory: int64(mib+96) * mi})
+	if left, _ := n.anonymous(stat, clock.Mems); left == 0 {
+		t.Log("the resize came after the move")
+	} else if err == nil || !strings.Contains(err.Error(), "is being moved") {
+		t.Errorf("a resize while %d MiB are left to move: %v", left/mi, err)
+	}
 	n.killContainer(n.pods["ends"], clockProgram)
-	err := apply.Wait()
+	err = apply.Wait()
 	t.Logf("numafit defrag --apply: %v", err)
 	n.awaitStatic("ends")
 	n.await("no move to be under way", func() bool {
