@@ -28,6 +28,7 @@ struct planned_move {
 	struct decision from, to;
 	struct move_nodes nodes;
 	uint64_t bytes, took_ns;
+	uint64_t left; /* bytes that the kernel has left where they were */
 	enum move_state state;
 	char why[sizeof((struct err *)0)->text];
 };
@@ -145,10 +146,11 @@ static void log_move(const struct mover *m, enum log_level level, const char *ev
 
 	log_line(level, event,
 		"namespace=%s pod=%s container=%s id=%.12s from_nodes=%s to_nodes=%s cpus=%s "
-		"memory=%llu took_ms=%llu error=%s",
+		"memory=%llu left=%llu took_ms=%llu error=%s",
 		p->ns, log_text(name, sizeof name, p->pod), p->container, p->id, p->nodes.from,
 		p->nodes.to, cpuset_format(&p->to.cpus, cpus, sizeof cpus),
-		(unsigned long long)p->bytes, (unsigned long long)(p->took_ns / NS_PER_MS),
+		(unsigned long long)p->bytes, (unsigned long long)p->left,
+		(unsigned long long)(p->took_ns / NS_PER_MS),
 		log_text(why, sizeof why, *p->why ? p->why : "none"));
 }
 
@@ -245,6 +247,7 @@ static void on_mems_written(void *ctx, const struct mems_written *w)
 		go_back(m, &e);
 		return;
 	}
+	p->left = bytes_on(m, nodeset_minus(p->from.mems, p->to.mems));
 	move_rate_note(&m->rate, p->bytes, w->ns);
 	m->back = false;
 	end_move(m);
@@ -317,9 +320,12 @@ static void begin_next(struct mover *m)
 	}
 	m->waits = 0;
 	const struct holding *h = holding_of(m);
-	int rc = h && cpuset_equal(&h->decision.cpus, &p->from.cpus)
-			 ? 0
-			 : err_set(&e, EAGAIN, "the container is gone, or has other CPUs by now");
+	const bool is_as_planned =
+		h && !h->starting && cpuset_equal(&h->decision.cpus, &p->from.cpus);
+	int rc = is_as_planned ? 0
+			       : err_set(&e, EAGAIN,
+					 "the container is gone, does not run yet, or has other "
+					 "CPUs by now");
 	if (rc || begin_move(m, &e)) {
 		give_up_plan(m, &e);
 		return;

@@ -15,6 +15,7 @@
 enum {
 	TRIALS_ASKED = 20000,  /* somebody waits for the plan */
 	TRIALS_REFUSED = 2000, /* nobody does, and there may be many */
+	LOOK_EVERY_MS = 1000,
 	WORDS_MAX = 1024,
 	SECONDS_PER_MINUTE = 60,
 	SECONDS_PER_HOUR = 3600
@@ -32,6 +33,7 @@ struct moves_asker {
 	 */
 	char *seen_uid;
 	uint64_t seen_generation;
+	uint64_t looked_ns; /* when a plan was made for one last */
 };
 
 /* The document */
@@ -267,6 +269,10 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q)
 		return;
 	if (x->seen_uid && text_equal(x->seen_uid, pod->uid) && x->seen_generation == generation)
 		return;
+	if (x->looked_ns &&
+		loop_monotonic_ns() - x->looked_ns < (uint64_t)LOOK_EVERY_MS * NS_PER_MS)
+		return; /* of a storm of them one a second is looked at */
+	x->looked_ns = loop_monotonic_ns();
 	if (record_of(x, q, line, sizeof line) < 0)
 		return;
 	free(x->seen_uid);

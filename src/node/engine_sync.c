@@ -181,6 +181,17 @@ static bool may_be_left(const struct engine *g, const struct request *req,
 	return g->s->on_adopt == ADOPT_LEAVE && !ours && !placed && !req->placement;
 }
 
+/* What the runtime does not say of a container whose entry is replaced. Returns when it was last
+ * moved; 0: never. */
+static int64_t know_what_lasts(
+	const struct engine *g, const struct request *req, struct request *known)
+{
+	const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+	known->ask.has_devices = request_has_devices(req) || (h && h->request.ask.has_devices);
+	return h ? h->decision.moved_ms : 0;
+}
+
 void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	const struct placement *placed, bool ours, struct budget *b)
 {
@@ -191,7 +202,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 	struct err why = {0};
 	struct text t;
 
-	known.ask.has_devices = request_has_devices(req);
+	const int64_t moved_ms = know_what_lasts(g, req, &known);
 	if (req->shares) { /* what these hold counts, and nothing else */
 		place_late(g, &known, b, &d);
 	} else if (!claim_held(g, now_ms, &known, &d) &&
@@ -203,6 +214,7 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 			text_add(&t, "what it ran with was not taken over: %s", why.text);
 		}
 	}
+	d.moved_ms = moved_ms ? moved_ms : d.moved_ms;
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
 	engine_settle(g, now_ms, cause, &known, &d, true);
@@ -237,7 +249,7 @@ static void adopt_in_place(
 		return;
 	if (!how_placed(g, req, placed, &p) || adopt_placement(g, req, &p, &d, NULL) < 0)
 		return;
-	known.ask.has_devices = request_has_devices(req);
+	d.moved_ms = know_what_lasts(g, req, &known);
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);
 	engine_settle(g, now_ms, "adopt", &known, &d, true);

@@ -244,6 +244,30 @@ static void a_restarted_container_has_its_predecessors_devices_and_wishes(void *
 	world_free(w);
 }
 
+/* It was resized while nobody listened: its entry is replaced as the runtime reports it. */
+static void a_synchronize_forgets_neither_devices_nor_moves(void **state)
+{
+	struct world *w = world_new();
+	struct request req = asks("with");
+
+	(void)state;
+	with_device_of_unknown_place(&req);
+	create(w, req);
+	struct decision d = ledger_find(engine_ledger(w->g), "with")->decision;
+	d.moved_ms = 7;
+	ledger_move((struct ledger *)(uintptr_t)engine_ledger(w->g), "with", &d);
+	assert_int_equal(ledger_find(engine_ledger(w->g), "with")->decision.moved_ms, 7);
+	req = asks("with");
+	req.ask.cpu_milli = 3000;
+	req.cpus = "0-2";
+	req.mems = "0";
+	adopt(w, &req);
+	assert_int_equal(ledger_find(engine_ledger(w->g), "with")->request.ask.cpu_milli, 3000);
+	assert_int_equal(ledger_find(engine_ledger(w->g), "with")->decision.moved_ms, 7);
+	assert_false(can_move(w, "with"));
+	world_free(w);
+}
+
 static void one_that_was_sent_where_it_is_stays_there(void **state)
 {
 	static const struct {
@@ -375,6 +399,7 @@ int main(void)
 		cmocka_unit_test(nor_can_one_that_was_found_running_with_a_device),
 		cmocka_unit_test(what_a_part_of_a_pod_asks_for_lasts_as_well),
 		cmocka_unit_test(a_restarted_container_has_its_predecessors_devices_and_wishes),
+		cmocka_unit_test(a_synchronize_forgets_neither_devices_nor_moves),
 		cmocka_unit_test(one_that_was_sent_where_it_is_stays_there),
 		cmocka_unit_test(one_whose_wish_for_numa_nodes_nobody_has_judged_stays),
 		cmocka_unit_test(others_that_cannot_move),

@@ -125,6 +125,12 @@ spec: {containers: [{name: c, resources: {limits: {cpu: 2, memory: 1Gi}}}]}
 X
 run "a pod in a file" 0 plugin whatif worker-0 -f "$dir/pod.yaml"
 see "is read here, not on the node" called "exec -i -n numafit-system numafitd-a -c numafitd -- numafit whatif -f -"
+run "room for a pod in a file" 0 plugin defrag worker-0 --for "$dir/pod.yaml" --moves 2
+see "is read here as well" called "exec -i -n numafit-system numafitd-a -c numafitd -- numafit defrag --for - --moves 2"
+run "and so it is with -f" 0 plugin defrag worker-0 -f "$dir/pod.yaml" --apply
+see "for whoever knows that" called "exec -i -n numafit-system numafitd-a -c numafitd -- numafit defrag -f - --apply"
+run "an option of whatif" 2 plugin defrag worker-0 --cpus 8
+see "is none of it" says err "defrag: unknown option --cpus"
 run "another pod like one that is there" 1 plugin whatif inference -n ai
 see "is asked for with its specification" called "get pod inference -nai -o json"
 see "and would not fit" says out "12 CPUs"
@@ -203,7 +209,7 @@ run "the long form" 0 plugin explain --version
 run "a verb without its pod" 2 plugin explain -n ai
 run "an option without its value" 2 plugin explain inference -n
 run "it explains itself" 0 plugin --help
-see "with every verb" [ "$(grep -cE '^  (explain|whatif|status|refusals|top) ' "$dir/out")" -eq 5 ]
+see "with every verb" [ "$(grep -cE '^  (explain|whatif|defrag|status|refusals|top) ' "$dir/out")" -eq 6 ]
 run "a node's own help of a verb" 0 plugin explain inference --help
 see "is asked for there" called "exec -n numafit-system numafitd-a -c numafitd -- numafit explain -n ai inference --help"
 PATH=${PATH#*:}

@@ -13,7 +13,12 @@
 
 #include "sweep_rig.h"
 
-enum { LINE_BYTES = 8192, QUESTION_BYTES = LINE_BYTES + 64, ARENA_BYTES = 1 << 20 };
+enum {
+	LOOK_AGAIN_US = 1100 * 1000, /* one refused pod a second is looked at */
+	LINE_BYTES = 8192,
+	QUESTION_BYTES = LINE_BYTES + 64,
+	ARENA_BYTES = 1 << 20
+};
 
 /* What was document last. */
 static struct document {
@@ -388,6 +393,7 @@ static void nothing_moves_by_itself_beyond_its_limits_or_without_leave(void **st
 	assert_true(cpus_are(r, small, "8-9"));
 	r->d.settings.defrag.movable = MOVABLE_ALL;
 	r->d.settings.defrag.moves_per_hour = 0;
+	(void)usleep(LOOK_AGAIN_US);
 	create_refused_box(r, 5, 7, "NUMA");
 	wait_for_the_plan(r);
 	assert_true(cpus_are(r, small, "8-9"));

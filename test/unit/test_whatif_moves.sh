@@ -21,6 +21,10 @@ X
 	--set metrics.address= --set topologyManagerPolicy=restricted --set reservedSystemCPUs=0 >"$dir/log" 2>&1 &
 daemon=$!
 run "the containers are there" 0 "$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-4 --reserved 0 --trace "$dir/trace.yaml"
+for _ in $(seq 300); do # a plan for what was refused is made on a thread of its own
+	! grep -q "event=moves-would-help" "$dir/log" || break
+	sleep 0.1
+done
 stop_daemon
 
 whatif() { "$bin/numafit" whatif --run-directory "$dir/run" "$@"; }
