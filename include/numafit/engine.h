@@ -268,6 +268,12 @@ int engine_begin_move(struct engine *g, int64_t now_ms, const char *container_id
  * before. 0; -ENOENT: there is none, as the container is gone or the machine has changed; or what
  * the record hook says: it goes on having both. */
 int engine_end_move(struct engine *g, int64_t now_ms, bool back, struct err *e);
+/* What the runtime itself says of running containers, before anybody looks into their cgroups: *ups
+ * gains those that were moved, and of which it has another cpuset. It was away, or we were, when it
+ * was to learn of the move, and would set the old place again with whatever it updates next. Of
+ * runtimes that report each container as it was created these are all that were ever moved. */
+void engine_correct_moved(
+	const struct engine *g, const struct request *reported, size_t nr, struct update_list *ups);
 
 /* ResourceClaims (shares.h). */
 

@@ -63,7 +63,7 @@ static void describe(const struct moves_asker *x, const struct planned *p, const
 	const struct defrag_plan *plan = &p->plan;
 
 	*out = (struct moves){
-		.found = plan->found,
+		.found = plan->found || (!p->pod && !plan->not_preferred_before),
 		.cut = plan->cut,
 		.pod = *pod ? pod : NULL,
 		.not_preferred = plan->not_preferred_before,
@@ -79,14 +79,14 @@ static void describe(const struct moves_asker *x, const struct planned *p, const
 	}
 }
 
-/* "default/web", or nothing. */
+/* "default/web", or "web" of a file that names no namespace, or nothing. */
 static void name_pod(const struct planned *p, char *buf, size_t cap)
 {
 	struct text t;
 
 	text_init(&t, buf, cap);
 	if (p->pod)
-		text_add(&t, "%s/%s", p->pod->ns, p->pod->name);
+		text_add(&t, "%s%s%s", p->pod->ns, *p->pod->ns ? "/" : "", p->pod->name);
 }
 
 /* What becomes of a plan */

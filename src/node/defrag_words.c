@@ -13,6 +13,6 @@ void defrag_print(const struct topo *t, const struct defrag_plan *plan, struct t
 			i ? ", then " : "moving ", r->pod.ns, r->pod.name, r->ask.name,
 			nodeset_format(
 				decision_nodes_used(t, &m->to), &t->ids, nodes, sizeof nodes),
-			cpus, cpus == 1 ? "" : "s", text_size(bytes, m->cost.bytes));
+			cpus, cpus == 1 ? "" : "s", text_size_rounded(bytes, m->cost.bytes));
 	}
 }

@@ -2,6 +2,8 @@
  * journal as well, so that an end at any point leaves it what it runs on. */
 #include "engine_state.h"
 
+#include <numafit/text.h>
+
 #include <errno.h>
 
 int engine_begin_move(struct engine *g, int64_t now_ms, const char *container_id,
@@ -57,4 +59,27 @@ void engine_end_move_of(
 {
 	if (ledger_is_moving(g->ledger, container_id))
 		(void)end_move(g, now_ms, cause, false, true, NULL);
+}
+
+static bool is_in(const struct update_list *ups, const char *container_id)
+{
+	for (size_t i = 0; i < ups->nr; i++)
+		if (text_equal(ups->at[i].container_id, container_id))
+			return true;
+	return false;
+}
+
+void engine_correct_moved(
+	const struct engine *g, const struct request *reported, size_t nr, struct update_list *ups)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct holding *h = ledger_find(g->ledger, reported[i].container_id);
+
+		if (!h || !h->decision.moved_ms || h->decision.left ||
+			is_in(ups, reported[i].container_id))
+			continue;
+		const struct update want = engine_placement_of(g, h);
+		if (!engine_runs_as(g, &reported[i], &want))
+			*vec_push(ups) = want;
+	}
 }

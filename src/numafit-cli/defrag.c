@@ -86,14 +86,13 @@ static int make_question(const struct call *c, const struct options *o, char **o
 
 /* What is printed */
 
-static void print_time_of(uint64_t ms)
-{
-	(void)printf("some %llu.%llu s", (unsigned long long)(ms / MS_PER_S),
-		(unsigned long long)(ms % MS_PER_S / (MS_PER_S / 10)));
-}
-
 static void print_aim(const struct moves *m)
 {
+	if (!m->pod && !m->not_preferred) {
+		(void)puts("each container with CPUs of its own is on as few NUMA nodes as on an "
+			   "empty machine");
+		return;
+	}
 	if (!m->pod) {
 		(void)printf("%llu container%s with CPUs of %s own %s not on as few NUMA nodes as "
 			     "on an empty machine\n",
@@ -122,9 +121,9 @@ static void print_plan(const struct moves *m, const struct options *o)
 			m->cut ? ", as far as was looked" : "");
 		return;
 	}
-	(void)printf("%u move%s, %s of memory, %u CPUs, ", m->nr, m->nr == 1 ? "" : "s",
-		text_size_rounded(bytes, m->bytes), m->cpus);
-	print_time_of(m->ms);
+	(void)printf("%u move%s, %s of memory, %u CPU%s, some ", m->nr, m->nr == 1 ? "" : "s",
+		text_size_rounded(bytes, m->bytes), m->cpus, m->cpus == 1 ? "" : "s");
+	moves_print_time(m->ms);
 	(void)printf("%s:\n", m->cut ? " (there may be a cheaper way)" : "");
 	moves_print_list(m);
 	if (m->pod)
@@ -152,34 +151,44 @@ static int ask_for(const char *path, const char *question, char **document, stru
 	return rc ? rc : moves_json_parse(*document, len, a, m, e);
 }
 
-/* As it goes on, a line for each move that has ended. */
-static int follow(const char *path, struct moves *m, struct err *e)
+/* A line for each move that has ended since. Returns how many have. */
+static unsigned print_ended(const struct moves *m, unsigned printed)
+{
+	for (; printed < m->nr && m->at[printed].state > MOVE_UNDER_WAY; printed++) {
+		(void)printf("%u of %u: ", printed + 1, m->nr);
+		moves_print_name(&m->at[printed]);
+		(void)printf(" %s", move_state_words[m->at[printed].state]);
+		if (m->at[printed].why) {
+			(void)printf(": ");
+			wording_print_plain(stdout, m->at[printed].why);
+		}
+		(void)putchar('\n');
+		(void)fflush(stdout);
+	}
+	return printed;
+}
+
+/* As it goes on; a program has the document of its end alone. */
+static int follow(const struct options *o, const char *path, struct moves *m, struct err *e)
 {
 	unsigned printed = 0;
+	bool ended = false;
 	struct arena a;
 	int rc = 0;
 
-	while (!rc) {
+	while (!rc && !ended) {
 		auto_free char *document = NULL;
 
 		arena_init(&a, DOCUMENT_BYTES_MAX);
 		rc = ask_for(path, "defrag show", &document, &a, m, e);
-		for (; !rc && printed < m->nr && m->at[printed].state > MOVE_UNDER_WAY; printed++) {
-			(void)printf("%u of %u: ", printed + 1, m->nr);
-			moves_print_name(&m->at[printed]);
-			(void)printf(" %s", move_state_words[m->at[printed].state]);
-			if (m->at[printed].why) {
-				(void)printf(": ");
-				wording_print_plain(stdout, m->at[printed].why);
-			}
-			(void)putchar('\n');
-			(void)fflush(stdout);
-		}
-		bool ended = m->state != MOVES_UNDER_WAY;
+		ended = !rc && m->state != MOVES_UNDER_WAY;
+		if (!rc && o->output != OUTPUT_JSON)
+			printed = print_ended(m, printed);
+		else if (ended)
+			(void)fputs(document, stdout);
 		arena_fini(&a);
-		if (ended)
-			break;
-		(void)usleep(LOOK_US);
+		if (!rc && !ended)
+			(void)usleep(LOOK_US);
 	}
 	return rc;
 }
@@ -187,18 +196,15 @@ static int follow(const char *path, struct moves *m, struct err *e)
 static int print_answer(const struct options *o, const char *path, const char *document,
 	struct moves *m, struct err *e)
 {
-	int rc = 0;
+	const bool begun = o->apply && m->state == MOVES_UNDER_WAY;
 
-	if (o->output == OUTPUT_JSON)
-		(void)puts(document);
+	if (o->output == OUTPUT_JSON && !begun)
+		(void)fputs(document, stdout); /* which ends its line */
 	else if (o->show)
 		moves_print_list(m);
-	else
+	else if (o->output != OUTPUT_JSON)
 		print_plan(m, o);
-	const bool begun = o->apply && m->state == MOVES_UNDER_WAY;
-	if (begun && o->output != OUTPUT_JSON)
-		rc = follow(path, m, e);
-	return rc;
+	return begun ? follow(o, path, m, e) : 0;
 }
 
 static enum exit_code code_of(const struct options *o, const struct moves *m)

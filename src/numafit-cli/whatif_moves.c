@@ -26,11 +26,11 @@ void moves_print_name(const struct move_line *m)
 	wording_print_plain(stdout, m->container);
 }
 
-/* "3.2 s" */
-static void print_time(uint64_t ms)
+void moves_print_time(uint64_t ms)
 {
-	(void)printf("%llu.%llu s", (unsigned long long)(ms / MS_PER_S),
-		(unsigned long long)(ms % MS_PER_S / (MS_PER_S / 10)));
+	const unsigned long long tenths = number_max((ms + MS_PER_S / 20) / (MS_PER_S / 10), 1);
+
+	(void)printf("%llu.%llu s", tenths / 10, tenths % 10);
 }
 
 void moves_print_list(const struct moves *m)
@@ -45,13 +45,13 @@ void moves_print_list(const struct moves *m)
 		(void)printf(", %s of memory", text_size_rounded(bytes, one->bytes));
 		if (one->ms && one->state == MOVE_PLANNED) {
 			(void)printf(", some ");
-			print_time(one->ms);
+			moves_print_time(one->ms);
 		}
 		if (one->state != MOVE_PLANNED)
 			(void)printf(": %s", move_state_words[one->state]);
 		if (one->state == MOVE_DONE) {
 			(void)printf(" in ");
-			print_time(one->ms);
+			moves_print_time(one->ms);
 		}
 		if (one->why) {
 			(void)printf(": ");

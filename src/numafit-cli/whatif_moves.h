@@ -24,6 +24,8 @@ void whatif_print_moves(const struct moves *m, unsigned most);
 
 /* The moves alone, numbered, each with what became of it. */
 void moves_print_list(const struct moves *m);
+/* "3.2 s"; a tenth of a second at least. */
+void moves_print_time(uint64_t ms);
 /* "default/web/main" */
 void moves_print_name(const struct move_line *m);
 

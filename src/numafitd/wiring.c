@@ -426,6 +426,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	const struct inventory running = {
 		known, placed, what->nr, there.id, there.nr, there.pod_uid};
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
+	engine_correct_moved(d->engine, what->containers, what->nr, &ups);
 	end_claims_without_driver(d);
 	reply_with(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",

@@ -29,6 +29,7 @@ type status struct {
 		HintsRepaired       int `json:"hints_repaired"`
 		HintsRejected       int `json:"hints_rejected"`
 		Updates             int
+		Drifted             int
 	}
 	SharedPool struct{ Enforced string }     `json:"shared_pool"`
 	Quota      struct{ Pods, Rewritten int } `json:"cfs_quota"`

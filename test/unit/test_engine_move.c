@@ -299,6 +299,43 @@ static void a_move_to_cpus_that_go_offline_goes_back(void **state)
 	node_free(n);
 }
 
+/* The updates that a report of c0 with that cpuset leads to. */
+static size_t corrections(const struct node *n, const struct cpuset *cpus, struct nodeset mems)
+{
+	char list[CPUSET_TEXT_MAX], nodes[NODESET_TEXT_MAX];
+	struct request reported = entry(n, "c0")->request;
+	struct update_list ups = {0};
+
+	reported.cpus = cpuset_format(cpus, list, sizeof list);
+	reported.mems = nodeset_format(mems, &n->t->ids, nodes, sizeof nodes);
+	engine_correct_moved(n->g, &reported, 1, &ups);
+	const size_t nr = ups.nr;
+	if (nr) {
+		assert_string_equal(ups.at[0].container_id, "c0");
+		assert_cpus(&ups.at[0].cpus, &entry(n, "c0")->decision.cpus);
+		engine_correct_moved(n->g, &reported, 1, &ups);
+		assert_int_equal(ups.nr, nr); /* once */
+	}
+	vec_fini(&ups);
+	return nr;
+}
+
+static void a_runtime_that_has_missed_a_move_is_given_the_new_place(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision to, from = a_container_with_a_place_elsewhere(n, &to);
+
+	(void)state;
+	assert_int_equal(corrections(n, &to.cpus, to.mems), 0); /* nobody has moved it: drift */
+	assert_int_equal(engine_begin_move(n->g, 7, "c0", &to, NULL, NULL), 0);
+	assert_int_equal(corrections(n, &from.cpus, from.mems), 0); /* at its end */
+	assert_int_equal(engine_end_move(n->g, 8, false, NULL), 0);
+	assert_int_equal(corrections(n, &from.cpus, from.mems), 1);
+	assert_int_equal(corrections(n, &to.cpus, from.mems), 1);
+	assert_int_equal(corrections(n, &to.cpus, to.mems), 0);
+	node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +350,7 @@ int main(void)
 		cmocka_unit_test(it_is_not_updated_before_the_end),
 		cmocka_unit_test(a_move_outlives_a_copy_and_a_restart),
 		cmocka_unit_test(a_move_to_cpus_that_go_offline_goes_back),
+		cmocka_unit_test(a_runtime_that_has_missed_a_move_is_given_the_new_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

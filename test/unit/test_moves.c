@@ -453,18 +453,25 @@ static void nothing_moves_by_itself_beyond_its_limits_or_without_leave(void **st
 
 /* A daemon that ends amid a move, and begins again */
 
-static void a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life(void **state)
+/* CPUs 6 and 7 of NUMA node 0, for who is elsewhere. */
+static struct decision place_on_node_0(const struct rig *r, const struct box *b)
 {
-	struct box *small;
-	struct rig *r = fragmented_node(&small);
-	struct decision to;
+	struct decision to = held(r, b)->decision;
 
-	(void)state;
-	to = held(r, small)->decision;
 	(void)cpuset_parse(&to.cpus, "6-7", 3, NULL);
 	to.mems = to.nodes = nodeset_of(0);
 	for (unsigned i = 0; i < to.nr_blocks; i++)
 		to.blocks[i].nodes = nodeset_of(0);
+	return to;
+}
+
+static void a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	const struct decision to = place_on_node_0(r, small);
+
+	(void)state;
 	assert_int_equal(engine_begin_move(r->d.engine, 1, small->c.id, &to, NULL, NULL), 0);
 	stop_daemon(r);
 	set_cpus(r, small, "6-9"); /* as far as it had come */
@@ -473,6 +480,26 @@ static void a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life(void **sta
 	wait_until(r, small_has_moved);
 	assert_string_equal(mems_of(r, small), "0");
 	assert_null(ledger_view(engine_ledger(r->d.engine))->moving);
+	end(r);
+}
+
+static void a_runtime_that_has_not_heard_of_a_move_is_given_the_new_place(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	const struct decision to = place_on_node_0(r, small);
+
+	(void)state;
+	assert_int_equal(engine_begin_move(r->d.engine, 1, small->c.id, &to, NULL, NULL), 0);
+	assert_int_equal(engine_end_move(r->d.engine, 2, false, NULL), 0);
+	stop_daemon(r); /* which was about to update it */
+	set_cpus(r, small, "6-7");
+	set_mems(r, small, "0");
+	read_machine(r, machine);
+	r->nr_updates = 0;
+	start_daemon(r);
+	wait_until(r, small_has_moved);
+	assert_int_equal(r->nr_updates, 1); /* of the Synchronize, which reports the old one */
 	end(r);
 }
 
@@ -494,6 +521,7 @@ int main(void)
 			a_pod_that_is_refused_while_another_ones_plan_is_made_has_its_own_later),
 		cmocka_unit_test(nothing_moves_by_itself_beyond_its_limits_or_without_leave),
 		cmocka_unit_test(a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life),
+		cmocka_unit_test(a_runtime_that_has_not_heard_of_a_move_is_given_the_new_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
