@@ -293,7 +293,10 @@ static const struct diagnosis_answer *decide_without_advice(
 
 static bool is_daemons(struct again *x)
 {
-	return x->refused->cause == REFUSED_BY_DAEMON || x->refused->cause == REFUSED_FOR_ROOM;
+	const enum refusal_cause cause = x->refused->cause;
+
+	return cause == REFUSED_BY_DAEMON || cause == REFUSED_FOR_ROOM ||
+	       cause == REFUSED_WHILE_MOVED;
 }
 
 static bool is_of_tokens(struct again *x)

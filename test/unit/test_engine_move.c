@@ -1,6 +1,9 @@
 /* A container that runs is moved to other CPUs and memory. */
 #include "engine_rig.h"
 
+#include <numafit/diagnosis.h>
+#include <numafit/text.h>
+
 #include <errno.h>
 
 /* The machine has eight NUMA nodes with CPUs 4n to 4n+3 and their siblings, and 0 and 32 are
@@ -215,6 +218,22 @@ static void its_successor_has_the_place_where_it_was_to_go(void **state)
 	node_free(n);
 }
 
+/* What the runtime, and a person, is given for a refused resize. */
+static const char *words_for(
+	const struct node *n, const struct request *req, const struct decision *d)
+{
+	static char words[1024];
+	const struct admit_question q = {
+		.container = req, .settings = &n->s, .ledger = engine_ledger(n->g)};
+	struct diagnosis found;
+	struct text t;
+
+	diagnose_in_numbers(&q, d, &found);
+	text_init(&t, words, sizeof words);
+	diagnosis_add_numbers(&t, &found, d, &q);
+	return words;
+}
+
 static void a_resize_is_refused_meanwhile_and_a_rewritten_cpuset_is_both(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -229,6 +248,7 @@ static void a_resize_is_refused_meanwhile_and_a_rewritten_cpuset_is_both(void **
 	assert_true(engine_update(n->g, 0, &more, &d, &ups));
 	assert_false(d.admit);
 	assert_int_equal(d.cause, REFUSED_WHILE_MOVED);
+	assert_non_null(strstr(words_for(n, &more, &d), "as the container is being moved"));
 	assert_true(engine_update(n->g, 0, &same, &d, &ups));
 	assert_true(d.admit);
 	assert_cpus(&d.cpus, &both);
