@@ -360,8 +360,10 @@ func TestInsideMoveOutlivesKill(t *testing.T) {
 		clock := n.fragment("of-"+killed, mib, nil)
 		n.putRefused("for-" + killed)
 		began := time.Now()
+		pid := n.mainPID(killed) // which systemd says so slowly that the move would be over
 		apply := n.beginMove(clock, "for-"+killed)
-		n.signal(killed, syscall.SIGKILL)
+		n.must(syscall.Kill(pid, syscall.SIGKILL))
+		n.awaitAnother(killed, pid)
 		ended := time.Now()
 		if err := apply.Wait(); (err == nil) != (killed == "containerd") {
 			t.Errorf("%s was killed, and numafit defrag --apply says: %v", killed, err)

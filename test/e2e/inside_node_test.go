@@ -163,6 +163,12 @@ func (n *node) signal(name string, s syscall.Signal, meanwhile ...func()) {
 	for _, do := range meanwhile {
 		do()
 	}
+	n.awaitAnother(name, before)
+}
+
+// awaitAnother waits until a service has another process than that one, and all is connected.
+func (n *node) awaitAnother(name string, before int) {
+	n.Helper()
 	n.await(name+" to start again", func() bool {
 		pid := n.mainPID(name)
 		return pid != 0 && pid != before
