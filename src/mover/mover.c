@@ -174,6 +174,14 @@ static void fail_move(struct mover *m, const struct err *e)
 		(void)text_copy(p->why, sizeof p->why, e->text);
 }
 
+/* Its cgroup goes before its end is reported. */
+static bool has_ended(const struct mover *m)
+{
+	char path[CGROUP_PATH_MAX];
+
+	return !directory_of(m, path, NULL) && !cgroup_is_there(m->w.cpuset, path);
+}
+
 /* The container, or what it was to have, is not there any more: what is left of it has what the
  * ledger says. */
 static void leave_move(struct mover *m)
@@ -201,6 +209,10 @@ static void end_move(struct mover *m)
 		return;
 	}
 	(void)m->w.follow_pool(m->w.ctx, &e);
+	if (m->back && has_ended(m)) {
+		leave_move(m);
+		return;
+	}
 	m->w.must_update(m->w.ctx, p->id);
 	p->state = m->back ? MOVE_UNDONE : MOVE_DONE;
 	if (m->back) {

@@ -260,6 +260,24 @@ static void a_write_of_mems_that_fails_is_undone(void **state)
 	end(r);
 }
 
+static void a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undone(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	remove_tree(r, "sys/fs/cgroup/kubepods/podp2/c2");
+	small->c.runs = false;
+	ask_for(r, "apply", 7);
+	while (mover_is_busy(moves_mover(r->d.moves)))
+		wait_until(r, is_quiet);
+	ask(r, "show");
+	assert_int_equal(document.moves.at[0].state, MOVE_GONE);
+	assert_int_equal(mover_counters(moves_mover(r->d.moves)).undone, 0);
+	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
+	end(r);
+}
+
 /* The kernel takes its time for a write into a pipe that nobody reads. */
 static void slow_down(const struct rig *r, const struct box *b, char path[PATH_BYTES])
 {
@@ -511,6 +529,8 @@ int main(void)
 			a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits),
 		cmocka_unit_test(in_mode_advise_nothing_is_moved),
 		cmocka_unit_test(a_write_of_mems_that_fails_is_undone),
+		cmocka_unit_test(
+			a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undone),
 		cmocka_unit_test(while_memory_moves_no_event_writes_a_cpuset),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
 		cmocka_unit_test(a_move_waits_until_the_runtime_has_done_what_it_was_answered),
