@@ -3,16 +3,14 @@
 #include <io/fault.h>
 #include <io/file.h>
 #include <io/inbox.h>
+#include <io/thread.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
-enum { NICE_LEAST = 19, MEMS_TEXT_MAX = NODESET_TEXT_MAX };
+enum { MEMS_TEXT_MAX = NODESET_TEXT_MAX };
 
 /* One write: the thread's, and the loop's again once it is in the inbox. */
 struct job {
@@ -51,13 +49,12 @@ static void hand_over(struct job *job)
 		free_job(job);
 }
 
-/* Containers go first: on Linux a thread has a nice value of its own. (Pages are copied by a worker
- * of the kernel's, which has another one.) */
+/* The pages are copied by a worker of the kernel's, which has another nice value. */
 static void *write_mems(void *arg)
 {
 	struct job *job = arg;
 
-	(void)setpriority(PRIO_PROCESS, 0, NICE_LEAST);
+	thread_goes_last();
 	uint64_t began = loop_monotonic_ns();
 	fault_point(FAULT_TO_WRITE_MEMS);
 	job->result.rc = file_set(job->path, job->mems, &job->result.error);
@@ -120,18 +117,6 @@ void mems_write_free(struct mems_write *w)
 	free(w);
 }
 
-/* Signals are the loop's. */
-static int start_thread(struct mems_write *w)
-{
-	sigset_t all, before;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_BLOCK, &all, &before);
-	int rc = pthread_create(&w->thread, NULL, write_mems, w->job);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 static struct job *new_job(struct inbox *to, const struct cgroup_tree *cpuset,
 	const char *directory, const char *mems, struct err *e)
 {
@@ -163,11 +148,10 @@ int mems_write_start(struct mems_write *w, const struct cgroup_tree *cpuset, con
 		return -error.code;
 	}
 	fault_point(FAULT_TO_WRITE_CGROUP);
-	int rc = start_thread(w);
-	if (!rc)
-		return 0;
-	free_job(steal(w->job));
-	return err_set(e, rc, "no thread can be started: %s", strerror(rc));
+	int rc = thread_start(&w->thread, write_mems, w->job, e);
+	if (rc)
+		free_job(steal(w->job));
+	return rc;
 }
 
 bool mems_write_is_busy(const struct mems_write *w)

@@ -3,17 +3,15 @@
 #include <codec/journal_json.h>
 #include <host/cgroup_memory.h>
 #include <io/inbox.h>
+#include <io/thread.h>
 #include <numafit/cgroup_path.h>
 #include <numafit/ledger.h>
 #include <numafit/mem.h>
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
-enum { NICE_LEAST = 19, RECORD_BYTES_MAX = 4 << 20 };
+enum { RECORD_BYTES_MAX = 4 << 20 };
 
 /* One question with the node that it is about: nothing of it is the loop's until it is answered. */
 struct plan_job {
@@ -121,13 +119,12 @@ static int read_pod(struct plan_job *job, struct err *e)
 	return 0;
 }
 
-/* Containers go first: on Linux a thread has a nice value of its own. */
 static void *make_plan(void *arg)
 {
 	struct plan_job *job = arg;
 	struct planned *a = &job->answer;
 
-	(void)setpriority(PRIO_PROCESS, 0, NICE_LEAST);
+	thread_goes_last();
 	arena_init(&job->arena, RECORD_BYTES_MAX);
 	if (!read_pod(job, &a->error)) {
 		list_figures(job);
@@ -186,18 +183,6 @@ bool planner_is_busy(const struct planner *p)
 	return p->job != NULL;
 }
 
-/* Signals are the loop's. */
-static int start_thread(struct planner *p)
-{
-	sigset_t all, before;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_BLOCK, &all, &before);
-	int rc = pthread_create(&p->thread, NULL, make_plan, p->job);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 int planner_ask(struct planner *p, struct engine *g, const struct settings *s,
 	const struct plan_question *q, struct err *e)
 {
@@ -220,11 +205,8 @@ int planner_ask(struct planner *p, struct engine *g, const struct settings *s,
 	job->answer.topo = &job->topo;
 	job->engine = engine_copy(g, &job->topo, &job->settings, e);
 	p->job = job;
-	int rc = job->engine ? start_thread(p) : -e->code;
-	if (!rc)
-		return 0;
-	p->job = NULL;
-	bool copied = job->engine;
-	free_job(job);
-	return copied ? err_set(e, rc, "no thread can be started") : rc;
+	int rc = job->engine ? thread_start(&p->thread, make_plan, job, e) : -e->code;
+	if (rc)
+		free_job(steal(p->job));
+	return rc;
 }

@@ -1,14 +1,12 @@
 #include <ui/whatif_thread.h>
 
 #include <io/inbox.h>
+#include <io/thread.h>
 #include <numafit/mem.h>
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
 
-enum { NICE_LEAST = 19, MOVE_TRIALS_MAX = 2000 };
+enum { MOVE_TRIALS_MAX = 2000 };
 
 /* One question with the node that it is about: nothing of it is the loop's until it is answered. */
 struct whatif_job {
@@ -36,14 +34,13 @@ static void free_job(struct whatif_job *job)
 	free(job);
 }
 
-/* Containers go first: on Linux a thread has a nice value of its own. */
 static void *answer_job(void *arg)
 {
 	struct whatif_job *job = arg;
 	const struct ui_node node = {engine_ledger(job->engine), &job->settings, job->now_ms,
 		MERGE_VISIT_BUDGET_MAX, job->engine, MOVE_TRIALS_MAX};
 
-	(void)setpriority(PRIO_PROCESS, 0, NICE_LEAST);
+	thread_goes_last();
 	job->answer = ui_whatif(&node, &job->question, &job->error);
 	inbox_put(job->to, job, 0);
 	return NULL;
@@ -85,18 +82,6 @@ void whatif_thread_free(struct whatif_thread *w)
 	free(w);
 }
 
-/* Signals are the loop's. */
-static int start_thread(struct whatif_thread *w)
-{
-	sigset_t all, before;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_BLOCK, &all, &before);
-	int rc = pthread_create(&w->thread, NULL, answer_job, w->job);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
 int whatif_thread_ask(struct whatif_thread *w, struct engine *g, const struct settings *s,
 	const struct ui_question *q, struct err *e)
 {
@@ -120,10 +105,8 @@ int whatif_thread_ask(struct whatif_thread *w, struct engine *g, const struct se
 		return -e->code;
 	}
 	w->job = job;
-	int rc = start_thread(w);
-	if (!rc)
-		return 0;
-	w->job = NULL;
-	free_job(job);
-	return err_set(e, rc, "no thread can be started");
+	int rc = thread_start(&w->thread, answer_job, job, e);
+	if (rc)
+		free_job(steal(w->job));
+	return rc;
 }
