@@ -43,20 +43,20 @@ static int connect_to_daemon(const char *path, struct err *e)
 	return fd;
 }
 
-/* A word goes out whole or not at all; a plan's question may be longer. */
+/* In one piece where there is room for that, as there is for a word. */
 static int send_line(const struct question *q, const char *word, struct err *e)
 {
-	const char *parts[] = {word, "\n"};
+	const size_t len = strlen(word) + 1;
+	auto_free char *line = xcalloc(len + 1, 1);
 
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		for (size_t at = 0, len = strlen(parts[i]); at < len;) {
-			ssize_t sent = send(
-				q->fd, parts[i] + at, len - at, MSG_NOSIGNAL | (i ? 0 : MSG_MORE));
+	(void)snprintf(line, len + 1, "%s\n", word);
+	for (size_t at = 0; at < len;) {
+		ssize_t sent = send(q->fd, line + at, len - at, MSG_NOSIGNAL);
 
-			if (sent < 0)
-				return socket_error("cannot write to", q->path, q->patience_s, e);
-			at += (size_t)sent;
-		}
+		if (sent < 0)
+			return socket_error("cannot write to", q->path, q->patience_s, e);
+		at += (size_t)sent;
+	}
 	return 0;
 }
 
