@@ -73,7 +73,7 @@ struct decision {
 	bool cut_short; /* a search ran out of steps: it is the best that was found until then */
 	uint64_t steps; /* it had so many where others of the same event had had theirs (budget.h);
 			   0: those of a whole event */
-	uint64_t lease;   /* of the tokens that it has come for (leases.h); 0: none */
+	uint64_t lease; /* of the tokens that it has come for (leases.h); 0: none */
 	enum refusal_cause cause;           /* when refused */
 	const struct ask *in_the_way;       /* of a pod that is refused: this container of it, of
 					       the question; NULL: all together */
@@ -89,6 +89,16 @@ struct decision {
 static inline bool decision_is_booked(const struct decision *d)
 {
 	return !d->within_pod && !d->within_claims;
+}
+
+/* Bytes of memory of all kinds that it books. */
+static inline uint64_t decision_booked_bytes(const struct decision *d)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < d->nr_blocks; i++)
+		bytes += d->blocks[i].bytes;
+	return bytes;
 }
 
 /* What was said of an earlier one does not hold for what becomes of *d now: the message and the

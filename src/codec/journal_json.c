@@ -447,6 +447,25 @@ int journal_json_record(
 	return journal_json_line(buf, cap, &record_fields, &line, ids, e);
 }
 
+int journal_json_refused(const struct request *container, const struct pod *pod,
+	const struct node_ids *ids, char *buf, size_t cap, struct err *e)
+{
+	static const struct decision refused;
+	const struct request whole = {.container_id = "",
+		.ask = pod_ask(pod),
+		.pod = pod_identity(pod),
+		.cpus = "",
+		.mems = ""};
+	const struct record r = {.op = RECORD_REFUSE,
+		.cause = "",
+		.container_id = "",
+		.request = container ? container : &whole,
+		.decision = &refused,
+		.pod = container ? NULL : pod};
+
+	return journal_json_record(&r, ids, buf, cap, e);
+}
+
 /* Before there were the flags, a line said this in its message alone. A line that has them has
  * these texts only beside them, so that looking for the texts in every line finds nothing else. */
 static void read_flags_of_old_decision(struct decision *d)

@@ -36,6 +36,12 @@ int journal_json_parse_header(
 int journal_json_record(
 	const struct record *r, const struct node_ids *ids, char *buf, size_t cap, struct err *e);
 
+/* The same of a pod, or of a container (else NULL) with its pod, as if it had just been refused: a
+ * question about it, for whoever reads records. ids may be those of no machine for a pod that names
+ * no NUMA nodes. */
+int journal_json_refused(const struct request *container, const struct pod *pod,
+	const struct node_ids *ids, char *buf, size_t cap, struct err *e);
+
 /* A record and what it points to. */
 struct decoded_record {
 	struct record record; /* request, pod and decision point to the members below, or are NULL;

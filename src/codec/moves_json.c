@@ -65,7 +65,7 @@ static const struct field document_rows[] = {
 #undef AT
 static const struct fields document_fields = FIELDS(document_rows, struct moves_document);
 
-struct move_line moves_line_of(
+static struct move_line moves_line_of(
 	const struct topo *t, const struct defrag_move *m, struct move_nodes *words)
 {
 	const struct request *r = &m->from->request;
@@ -83,6 +83,22 @@ struct move_line moves_line_of(
 		.to_nodes = nodeset_format(
 			decision_nodes_used(t, &m->to), &t->ids, words->to, sizeof words->to),
 	};
+}
+
+void moves_of_plan(const struct topo *t, const struct defrag_plan *plan,
+	struct move_nodes words[DEFRAG_MOVES_MAX], struct moves *out)
+{
+	*out = (struct moves){
+		.found = plan->found,
+		.cut = plan->cut,
+		.not_preferred = plan->not_preferred_before,
+		.not_preferred_then = plan->not_preferred_after,
+		.bytes = plan->cost.bytes,
+		.cpus = plan->cost.cpus,
+		.nr = plan->nr,
+	};
+	for (unsigned i = 0; i < plan->nr; i++)
+		out->at[i] = moves_line_of(t, &plan->move[i], &words[i]);
 }
 
 static char *format_document(const struct moves_document *x)

@@ -56,9 +56,9 @@ extern const struct fields moves_fields;
 struct move_nodes {
 	char from[NODESET_TEXT_MAX], to[NODESET_TEXT_MAX];
 };
-/* A move of a plan as a line. All is borrowed. */
-struct move_line moves_line_of(
-	const struct topo *t, const struct defrag_move *m, struct move_nodes *words);
+/* A plan on that machine, none of whose moves has been made. All is borrowed, of words[] too. */
+void moves_of_plan(const struct topo *t, const struct defrag_plan *plan,
+	struct move_nodes words[DEFRAG_MOVES_MAX], struct moves *out);
 
 /* {"moves": {...}}, without a newline; the caller frees. NULL: it is too large. */
 char *moves_json_format(const struct moves *m);

@@ -62,21 +62,12 @@ static void describe(const struct moves_asker *x, const struct planned *p, const
 {
 	const struct defrag_plan *plan = &p->plan;
 
-	*out = (struct moves){
-		.found = plan->found || (!p->pod && !plan->not_preferred_before),
-		.cut = plan->cut,
-		.pod = *pod ? pod : NULL,
-		.not_preferred = plan->not_preferred_before,
-		.not_preferred_then = plan->not_preferred_after,
-		.bytes = plan->cost.bytes,
-		.ms = mover_expected_ms(x->mover, plan->cost.bytes),
-		.cpus = plan->cost.cpus,
-		.nr = plan->nr,
-	};
-	for (unsigned i = 0; i < plan->nr; i++) {
-		out->at[i] = moves_line_of(p->topo, &plan->move[i], &words[i]);
+	moves_of_plan(p->topo, plan, words, out);
+	out->found = out->found || (!p->pod && !plan->not_preferred_before);
+	out->pod = *pod ? pod : NULL;
+	out->ms = mover_expected_ms(x->mover, plan->cost.bytes);
+	for (unsigned i = 0; i < plan->nr; i++)
 		out->at[i].ms = mover_expected_ms(x->mover, plan->move[i].cost.bytes);
-	}
 }
 
 /* "default/web", or "web" of a file that names no namespace, or nothing. */
@@ -246,36 +237,19 @@ void moves_forget(struct moves_asker *x, const void *asker)
 
 /* Refusals */
 
-/* The question as the journal has it. */
-static int record_of(
-	const struct moves_asker *x, const struct admit_question *q, char *line, size_t cap)
-{
-	const struct decision refused = {0};
-	struct request req = q->container ? *q->container : (struct request){.pod = *q->pod};
-	struct record r = {.op = RECORD_REFUSE,
-		.cause = "defrag",
-		.container_id = "",
-		.request = &req,
-		.decision = &refused,
-		.pod = q->container ? NULL : q->pod};
-
-	if (!q->container)
-		req.ask = pod_ask(q->pod);
-	return journal_json_record(
-		&r, &ledger_view(engine_ledger(*x->w.mover.engine))->topo->ids, line, cap, NULL);
-}
-
 void moves_note_refused(struct moves_asker *x, const struct admit_question *q)
 {
 	static char line[JOURNAL_LINE_MAX];
 	const struct pod *pod = q->container ? &q->container->pod : q->pod;
+	const struct ledger *l = engine_ledger(*x->w.mover.engine);
 	const uint64_t generation = x->w.mover.generation(x->w.mover.ctx);
 
 	if (x->w.settings->defrag.mode == DEFRAG_OFF || mover_is_busy(x->mover))
 		return;
 	if (x->seen_uid && text_equal(x->seen_uid, pod->uid) && x->seen_generation == generation)
 		return;
-	if (record_of(x, q, line, sizeof line) < 0)
+	if (journal_json_refused(
+		    q->container, pod, &ledger_view(l)->topo->ids, line, sizeof line, NULL) < 0)
 		return;
 	free(x->seen_uid);
 	x->seen_uid = xstrdup(pod->uid);

@@ -48,15 +48,6 @@ static void free_job(struct plan_job *job)
 	free(job);
 }
 
-static uint64_t asked_memory(const struct holding *h)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; i < h->decision.nr_blocks; i++)
-		bytes += h->decision.blocks[i].bytes;
-	return bytes;
-}
-
 /* What the move of the container would copy. False: it has huge pages, which would take those of
  * others along. */
 static bool figure_of(const struct plan_job *job, const struct holding *h, uint64_t *bytes)
@@ -64,7 +55,7 @@ static bool figure_of(const struct plan_job *job, const struct holding *h, uint6
 	char path[CGROUP_PATH_MAX];
 	struct cgroup_memory memory;
 
-	*bytes = asked_memory(h);
+	*bytes = decision_booked_bytes(&h->decision);
 	if (!job->memory || !h->request.cgroup ||
 		cgroup_path(h->request.cgroup, path, sizeof path, NULL) ||
 		cgroup_memory_read(job->memory, path, &job->topo, &memory, NULL))

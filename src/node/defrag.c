@@ -39,12 +39,12 @@ struct defrag_cost defrag_sum(const struct defrag_cost *a, const struct defrag_c
 	return (struct defrag_cost){a->bytes + b->bytes, a->cpus + b->cpus, a->moves + b->moves};
 }
 
-unsigned defrag_cpus_on(const struct planner *p, const struct mover *m, unsigned node)
+unsigned defrag_cpus_on(const struct defrag_search *p, const struct defrag_mover *m, unsigned node)
 {
 	return cpuset_count_and(&m->from->decision.cpus, &p->q->topo->node[node].cpus);
 }
 
-uint64_t defrag_memory_on(const struct mover *m, unsigned node)
+uint64_t defrag_memory_on(const struct defrag_mover *m, unsigned node)
 {
 	const struct decision *d = &m->from->decision;
 	uint64_t bytes = 0;
@@ -63,15 +63,6 @@ static bool is_not_preferred(const struct holding *h)
 	return d->exclusive && decision_is_booked(d) && !d->preferred;
 }
 
-static uint64_t booked_memory(const struct holding *h)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; i < h->decision.nr_blocks; i++)
-		bytes += h->decision.blocks[i].bytes;
-	return bytes;
-}
-
 static int by_id(const void *id, const void *figure)
 {
 	return strcmp(id, ((const struct defrag_figure *)figure)->container_id);
@@ -84,7 +75,7 @@ static bool may_move(const struct defrag_question *q, const struct holding *h, u
 
 	if (!defrag_can_move(h) || (q->may_move && !q->may_move(q->ctx, h)))
 		return false;
-	*bytes = q->bytes_of ? q->bytes_of(q->ctx, h) : booked_memory(h);
+	*bytes = q->bytes_of ? q->bytes_of(q->ctx, h) : decision_booked_bytes(&h->decision);
 	if (!q->figures)
 		return true;
 	figure = q->nr_figures ? bsearch(h->request.container_id, q->figures, q->nr_figures,
@@ -96,13 +87,13 @@ static bool may_move(const struct defrag_question *q, const struct holding *h, u
 
 static int by_cost(const void *a, const void *b)
 {
-	const struct mover *x = a, *y = b;
+	const struct defrag_mover *x = a, *y = b;
 	int order = defrag_compare(&x->cost, &y->cost);
 
 	return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static void list_movers(struct planner *p)
+static void list_movers(struct defrag_search *p)
 {
 	const struct defrag_question *q = p->q;
 	const struct ledger *l = engine_ledger(q->engine);
@@ -115,14 +106,14 @@ static void list_movers(struct planner *p)
 		p->out->not_preferred_before += is_not_preferred(h);
 		if (!may_move(q, h, &bytes))
 			continue;
-		struct mover *m = &p->mover[p->nr++];
-		*m = (struct mover){.entry = i,
+		struct defrag_mover *m = &p->mover[p->nr++];
+		*m = (struct defrag_mover){.entry = i,
 			.from = h,
 			.request = h->request,
 			.nodes = decision_nodes_used(q->topo, &h->decision),
 			.cost = {bytes, cpuset_count(&h->decision.cpus), 1},
 			.cpus = request_exclusive_cpus(&h->request),
-			.memory = booked_memory(h),
+			.memory = decision_booked_bytes(&h->decision),
 			.gains = !q->pod && is_not_preferred(h)};
 		p->nr_gaining += m->gains;
 	}
@@ -134,26 +125,26 @@ static void list_movers(struct planner *p)
 
 /* Room */
 
-bool defrag_has_room(
-	const struct planner *p, unsigned node, const struct room *need, const struct room *gone)
+bool defrag_has_room(const struct defrag_search *p, unsigned node, const struct defrag_room *need,
+	const struct defrag_room *gone)
 {
 	const struct memory_node *m = &ledger_view(p->ledger)->memory.node[node];
-	const struct room *aside = &p->set_aside[node];
+	const struct defrag_room *aside = &p->set_aside[node];
 
 	return p->free[node] + gone->cpus >= need->cpus + aside->cpus &&
 	       (m->free[0] + gone->memory >= need->memory + aside->memory ||
 		       nodeset_count(m->group) > 1);
 }
 
-bool defrag_may_go(const struct planner *p, const struct mover *m, unsigned node)
+bool defrag_may_go(const struct defrag_search *p, const struct defrag_mover *m, unsigned node)
 {
-	const struct room need = {m->cpus, m->memory},
-			  own = {defrag_cpus_on(p, m, node), defrag_memory_on(m, node)};
+	const struct defrag_room need = {m->cpus, m->memory},
+				 own = {defrag_cpus_on(p, m, node), defrag_memory_on(m, node)};
 
 	return !nodeset_equal(m->nodes, nodeset_of(node)) && defrag_has_room(p, node, &need, &own);
 }
 
-static void count_free(struct planner *p)
+static void count_free(struct defrag_search *p)
 {
 	const struct cpuset all = ledger_free_cpus(p->ledger);
 
@@ -165,7 +156,7 @@ static void count_free(struct planner *p)
 
 /* Whether the shared pool, and what is promised to tokens, can do without them while the container
  * has what it leaves, too. */
-static bool can_be_spared(const struct planner *p, const struct cpuset *cpus)
+static bool can_be_spared(const struct defrag_search *p, const struct cpuset *cpus)
 {
 	const struct cpuset promised = ledger_promised_cpus(p->ledger, NULL),
 			    shareable = ledger_shareable_cpus(p->ledger);
@@ -173,7 +164,7 @@ static bool can_be_spared(const struct planner *p, const struct cpuset *cpus)
 	return cpuset_count_and(cpus, &shareable) <= ledger_spare_cpus(p->ledger, &promised);
 }
 
-static bool enter(struct planner *p, const struct mover *m, const struct decision *d)
+static bool enter(struct defrag_search *p, const struct defrag_mover *m, const struct decision *d)
 {
 	struct cpuset pool = ledger_pool_without(p->ledger, &d->cpus);
 
@@ -185,7 +176,7 @@ static bool enter(struct planner *p, const struct mover *m, const struct decisio
 
 /* Whether nothing but its CPUs and memory says whether a container may have a NUMA node, all of
  * which are as good: then to merge would be in vain. */
-static bool needs_no_merge(const struct planner *p)
+static bool needs_no_merge(const struct defrag_search *p)
 {
 	const struct settings *s = p->q->settings;
 
@@ -194,7 +185,8 @@ static bool needs_no_merge(const struct planner *p)
 }
 
 /* Whether it could come to that NUMA node now if it were not there yet. */
-static bool is_admitted(struct planner *p, struct mover *m, unsigned node, struct decision *d)
+static bool is_admitted(
+	struct defrag_search *p, struct defrag_mover *m, unsigned node, struct decision *d)
 {
 	const struct decision *from = &m->from->decision;
 	const struct hint there = {.mask = nodeset_of(node), .preferred = true};
@@ -220,7 +212,7 @@ static bool is_admitted(struct planner *p, struct mover *m, unsigned node, struc
 	       nodeset_equal(decision_nodes_used(p->q->topo, d), there.mask);
 }
 
-static bool spend(struct planner *p, uint64_t trials)
+static bool spend(struct defrag_search *p, uint64_t trials)
 {
 	if (p->out->trials + trials > p->trials)
 		p->out->cut = true;
@@ -229,7 +221,7 @@ static bool spend(struct planner *p, uint64_t trials)
 	return !p->out->cut;
 }
 
-bool defrag_go(struct planner *p, struct mover *m, unsigned node, unsigned depth)
+bool defrag_go(struct defrag_search *p, struct defrag_mover *m, unsigned node, unsigned depth)
 {
 	struct defrag_move *step = &p->path[depth];
 
@@ -247,7 +239,7 @@ bool defrag_go(struct planner *p, struct mover *m, unsigned node, unsigned depth
 	return true;
 }
 
-void defrag_back(struct planner *p, struct mover *m, const struct cpuset *pool)
+void defrag_back(struct defrag_search *p, struct defrag_mover *m, const struct cpuset *pool)
 {
 	(void)enter(p, m, &m->from->decision); /* CPUs that it had are in no pool by now */
 	(void)ledger_set_pool(p->ledger, pool, NULL);
@@ -262,7 +254,7 @@ void defrag_back(struct planner *p, struct mover *m, const struct cpuset *pool)
 /* The pod */
 
 /* one_each: each of its containers lies on one NUMA node. */
-static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, bool *one_each)
+static bool pod_is_admitted(const struct defrag_search *p, bool on_empty_machine, bool *one_each)
 {
 	struct admit_question q = {
 		.ledger = p->ledger, .settings = p->q->settings, .pod = p->q->pod};
@@ -288,23 +280,23 @@ static bool pod_is_admitted(const struct planner *p, bool on_empty_machine, bool
 
 static int by_size(const void *a, const void *b)
 {
-	const struct room *x = a, *y = b;
+	const struct defrag_room *x = a, *y = b;
 
 	return x->cpus != y->cpus ? (x->cpus < y->cpus) - (x->cpus > y->cpus)
 				  : (x->memory < y->memory) - (x->memory > y->memory);
 }
 
 /* How many containers of that size may fit when that mover has left; NULL: now. At most so many. */
-static unsigned that_may_fit(
-	const struct planner *p, const struct room *need, const struct mover *going, unsigned most)
+static unsigned that_may_fit(const struct defrag_search *p, const struct defrag_room *need,
+	const struct defrag_mover *going, unsigned most)
 {
 	unsigned fit = 0;
 
 	for (unsigned n = 0; n < p->q->topo->ids.nr && fit < most; n++) {
-		struct room gone = {0};
+		struct defrag_room gone = {0};
 
 		if (going && nodeset_has(going->nodes, n))
-			gone = (struct room){
+			gone = (struct defrag_room){
 				defrag_cpus_on(p, going, n), defrag_memory_on(going, n)};
 		if (defrag_has_room(p, n, need, &gone))
 			fit += need->cpus ? (p->free[n] + gone.cpus) / need->cpus : most;
@@ -314,10 +306,10 @@ static unsigned that_may_fit(
 
 /* Whether the pod may be admitted as preferred then, as far as sums say: of each size there is room
  * for as many containers as are at least as large. */
-static bool pod_may_fit(const struct planner *p, const struct mover *going)
+static bool pod_may_fit(const struct defrag_search *p, const struct defrag_mover *going)
 {
 	for (unsigned i = 0; i < p->nr_guests; i++) {
-		struct room need = p->guest[i];
+		struct defrag_room need = p->guest[i];
 
 		if (i + 1 < p->nr_guests && !by_size(&need, &p->guest[i + 1]))
 			continue;                /* one more as large is asked about */
@@ -331,7 +323,7 @@ static bool pod_may_fit(const struct planner *p, const struct mover *going)
 
 /* A pod whose containers ask for ordinary memory alone, and lie on one NUMA node each, as each has
  * room there by itself. */
-static void look_at_pod(struct planner *p, bool one_each)
+static void look_at_pod(struct defrag_search *p, bool one_each)
 {
 	const struct pod *pod = p->q->pod;
 
@@ -343,7 +335,7 @@ static void look_at_pod(struct planner *p, bool one_each)
 
 		if (c->nr_memory > 1 || (c->nr_memory && c->memory[0].page_bytes))
 			return;
-		p->guest[i] = (struct room){
+		p->guest[i] = (struct defrag_room){
 			pod_exclusive_cpus(pod, i), c->nr_memory ? c->memory[0].bytes : 0};
 	}
 	p->nr_guests = (unsigned)pod->nr;
@@ -352,7 +344,7 @@ static void look_at_pod(struct planner *p, bool one_each)
 
 /* The search */
 
-void defrag_look(struct planner *p, unsigned depth)
+void defrag_look(struct defrag_search *p, unsigned depth)
 {
 	struct defrag_plan *out = p->out;
 	unsigned gained = p->gained;
@@ -374,7 +366,7 @@ void defrag_look(struct planner *p, unsigned depth)
 		out->not_preferred_after -= is_not_preferred(p->path[i].from);
 }
 
-static bool was_seen(struct planner *p)
+static bool was_seen(struct defrag_search *p)
 {
 	struct seen_state *s = NULL;
 
@@ -389,7 +381,7 @@ static bool was_seen(struct planner *p)
 	return false;
 }
 
-static void forget_seen(struct planner *p)
+static void forget_seen(struct defrag_search *p)
 {
 	struct seen_state *s, *next;
 
@@ -402,7 +394,7 @@ static void forget_seen(struct planner *p)
 
 /* Whether nothing that begins with its move, the path's number `depth`, can be better than what was
  * found. */
-static bool is_in_vain(const struct planner *p, const struct mover *m, unsigned depth)
+static bool is_in_vain(const struct defrag_search *p, const struct defrag_mover *m, unsigned depth)
 {
 	const struct defrag_cost cost = defrag_sum(&p->cost, &m->cost);
 	const unsigned left = p->moves - depth - 1;
@@ -415,7 +407,7 @@ static bool is_in_vain(const struct planner *p, const struct mover *m, unsigned 
 	return p->q->pod && !left && !pod_may_fit(p, m);
 }
 
-static void search(struct planner *p, unsigned depth)
+static void search(struct defrag_search *p, unsigned depth)
 {
 	const struct cpuset pool = ledger_view(p->ledger)->pool;
 
@@ -423,7 +415,7 @@ static void search(struct planner *p, unsigned depth)
 		return;
 	defrag_look(p, depth);
 	for (size_t i = 0; i < p->nr && depth < p->moves; i++) {
-		struct mover *m = &p->mover[i];
+		struct defrag_mover *m = &p->mover[i];
 
 		if (m->at || is_in_vain(p, m, depth))
 			continue;
@@ -436,7 +428,7 @@ static void search(struct planner *p, unsigned depth)
 	}
 }
 
-static void search_in_rounds(struct planner *p, unsigned moves)
+static void search_in_rounds(struct defrag_search *p, unsigned moves)
 {
 	for (p->moves = 1; p->moves <= moves && !p->out->cut; p->moves++) {
 		search(p, 0);
@@ -444,7 +436,7 @@ static void search_in_rounds(struct planner *p, unsigned moves)
 	}
 }
 
-static void plan(struct planner *p)
+static void plan(struct defrag_search *p)
 {
 	const unsigned moves = (unsigned)number_min(p->q->moves, DEFRAG_MOVES_MAX);
 	bool one_each;
@@ -469,7 +461,7 @@ static void plan(struct planner *p)
 
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e)
 {
-	struct planner p = {.q = q, .out = out};
+	struct defrag_search p = {.q = q, .out = out};
 	struct err why = {0};
 	struct engine *copy;
 

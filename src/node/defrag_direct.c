@@ -20,29 +20,30 @@ enum {
 
 /* What may be done for one guest: these leave that NUMA node, then it comes. */
 struct choice {
-	struct mover *guest; /* NULL: a container of the pod */
+	struct defrag_mover *guest; /* NULL: a container of the pod */
 	unsigned node, nr;
-	struct mover *leaves[DEFRAG_MOVES_MAX];
+	struct defrag_mover *leaves[DEFRAG_MOVES_MAX];
 	struct defrag_cost cost;
 	unsigned free; /* CPUs of the NUMA node */
 };
 
 struct direct {
-	struct planner *p;
+	struct defrag_search *p;
 	struct choice *choice;
 	size_t nr;
 	unsigned steps, seats;
 	bool all;       /* none was left out that is better than the first */
 	unsigned guest; /* of the pod, its number */
 	/* For one guest and NUMA node: */
-	struct room need, most; /* what the guest needs; the most that one of those below leaves */
-	struct mover **there;
+	struct defrag_room need,
+		most; /* what the guest needs; the most that one of those below leaves */
+	struct defrag_mover **there;
 	size_t nr_there;
 	unsigned may_leave; /* so many */
 	struct choice now;
 	/* The path: */
 	unsigned depth;
-	struct mover *moved[DEFRAG_MOVES_MAX];
+	struct defrag_mover *moved[DEFRAG_MOVES_MAX];
 	struct cpuset pool[DEFRAG_MOVES_MAX]; /* before */
 };
 
@@ -70,12 +71,12 @@ static void add_choice(struct direct *d)
 }
 
 /* Put choices together, of those that are there from number `from` on. */
-static void choose(struct direct *d, size_t from, struct room gone)
+static void choose(struct direct *d, size_t from, struct defrag_room gone)
 {
 	struct choice *now = &d->now;
 	const struct defrag_cost before = now->cost;
 	const unsigned left = d->may_leave - now->nr;
-	const struct room most = {
+	const struct defrag_room most = {
 		gone.cpus + left * d->most.cpus, gone.memory + (uint64_t)left * d->most.memory};
 
 	if (defrag_has_room(d->p, now->node, &d->need, &gone)) {
@@ -86,11 +87,11 @@ static void choose(struct direct *d, size_t from, struct room gone)
 	if (!left || !d->all || !defrag_has_room(d->p, now->node, &d->need, &most))
 		return;
 	for (size_t i = from; i < d->nr_there; i++) {
-		struct mover *m = d->there[i];
+		struct defrag_mover *m = d->there[i];
 
 		if (m == now->guest)
 			continue;
-		const struct room with = {gone.cpus + defrag_cpus_on(d->p, m, now->node),
+		const struct defrag_room with = {gone.cpus + defrag_cpus_on(d->p, m, now->node),
 			gone.memory + defrag_memory_on(m, now->node)};
 
 		now->leaves[now->nr++] = m;
@@ -102,10 +103,10 @@ static void choose(struct direct *d, size_t from, struct room gone)
 }
 
 /* The choices for that guest on the NUMA node whose movers are known. */
-static void choose_for(struct direct *d, struct mover *guest, unsigned node)
+static void choose_for(struct direct *d, struct defrag_mover *guest, unsigned node)
 {
-	const struct planner *p = d->p;
-	struct room own = {0};
+	const struct defrag_search *p = d->p;
+	struct defrag_room own = {0};
 
 	d->need = p->guest[d->guest];
 	d->now = (struct choice){.guest = guest, .node = node, .free = p->free[node]};
@@ -113,8 +114,9 @@ static void choose_for(struct direct *d, struct mover *guest, unsigned node)
 	if (guest) {
 		if (nodeset_equal(guest->nodes, nodeset_of(node)))
 			return; /* that it is not preferred there nothing changes */
-		d->need = (struct room){guest->cpus, guest->memory};
-		own = (struct room){defrag_cpus_on(p, guest, node), defrag_memory_on(guest, node)};
+		d->need = (struct defrag_room){guest->cpus, guest->memory};
+		own = (struct defrag_room){
+			defrag_cpus_on(p, guest, node), defrag_memory_on(guest, node)};
 		d->now.cost = guest->cost;
 		d->may_leave--;
 	}
@@ -123,12 +125,12 @@ static void choose_for(struct direct *d, struct mover *guest, unsigned node)
 
 static void list_movers_on(struct direct *d, unsigned node)
 {
-	const struct planner *p = d->p;
+	const struct defrag_search *p = d->p;
 
 	d->nr_there = 0;
-	d->most = (struct room){0};
+	d->most = (struct defrag_room){0};
 	for (size_t i = 0; i < p->nr; i++) {
-		struct mover *m = &p->mover[i];
+		struct defrag_mover *m = &p->mover[i];
 
 		if (m->at || !nodeset_has(m->nodes, node))
 			continue;
@@ -140,7 +142,7 @@ static void list_movers_on(struct direct *d, unsigned node)
 
 static void list_choices(struct direct *d)
 {
-	struct planner *p = d->p;
+	struct defrag_search *p = d->p;
 
 	d->nr = 0;
 	d->all = true;
@@ -158,7 +160,7 @@ static void list_choices(struct direct *d)
 
 /* Carrying one out */
 
-static bool go(struct direct *d, struct mover *m, unsigned node)
+static bool go(struct direct *d, struct defrag_mover *m, unsigned node)
 {
 	d->pool[d->depth] = ledger_view(d->p->ledger)->pool;
 	if (!defrag_go(d->p, m, node, d->depth))
@@ -176,10 +178,10 @@ static void go_back_to(struct direct *d, unsigned depth)
 }
 
 /* It goes elsewhere. */
-static bool leave(struct direct *d, struct mover *m, unsigned node)
+static bool leave(struct direct *d, struct defrag_mover *m, unsigned node)
 {
 	struct nodeset tried = nodeset_of(node);
-	const struct planner *p = d->p;
+	const struct defrag_search *p = d->p;
 
 	for (unsigned i = 0; i < PLACES_MAX; i++) {
 		unsigned best = NODES_MAX;
@@ -231,14 +233,15 @@ static bool seat(struct direct *d);
 /* The pod's next container has that NUMA node, and those behind it have others, or the same. */
 static bool seat_on(struct direct *d, const struct choice *c)
 {
-	struct planner *p = d->p;
-	const struct room aside = p->set_aside[c->node], *need = &p->guest[d->guest];
+	struct defrag_search *p = d->p;
+	const struct defrag_room aside = p->set_aside[c->node], *need = &p->guest[d->guest];
 	const unsigned began = d->depth;
 	bool done;
 
 	if (!make_way(d, c))
 		return false;
-	p->set_aside[c->node] = (struct room){aside.cpus + need->cpus, aside.memory + need->memory};
+	p->set_aside[c->node] =
+		(struct defrag_room){aside.cpus + need->cpus, aside.memory + need->memory};
 	d->guest++;
 	done = seat(d);
 	d->guest--;
@@ -258,7 +261,7 @@ static bool do_one(struct direct *d)
 }
 
 /* What becoming preferred costs those that cost least. */
-static struct defrag_cost cheapest_gain(const struct planner *p, unsigned nr)
+static struct defrag_cost cheapest_gain(const struct defrag_search *p, unsigned nr)
 {
 	struct defrag_cost cost = {0};
 
@@ -292,7 +295,7 @@ static bool seat(struct direct *d)
 	size_t nr;
 
 	if (d->guest == d->p->nr_guests) {
-		struct room aside[NODES_MAX];
+		struct defrag_room aside[NODES_MAX];
 
 		memcpy(aside, d->p->set_aside, sizeof aside);
 		memset(d->p->set_aside, 0, sizeof aside); /* it is the pod that comes now */
@@ -319,7 +322,7 @@ static bool search_for_one(struct direct *d)
 
 	list_choices(d);
 	for (size_t i = 0; i < d->nr && !done && !d->p->out->cut; i++) {
-		struct planner *p = d->p;
+		struct defrag_search *p = d->p;
 
 		done = make_way(d, &d->choice[i]);
 		if (done)
@@ -340,7 +343,7 @@ static bool search_for_pod(struct direct *d)
 	return false;
 }
 
-bool defrag_search_direct(struct planner *p)
+bool defrag_search_direct(struct defrag_search *p)
 {
 	struct direct d = {.p = p};
 	bool best = false;

@@ -39,29 +39,10 @@ static int read_defrag_moves(const struct option_row *o, void *member, char *val
 
 /* The question */
 
-/* The file's pod as a refusal of it would be in the journal. Returns the length, or -errno. */
-static int print_pod(const struct pod *pod, char *line, size_t cap, struct err *e)
-{
-	static const struct node_ids none;
-	const struct decision refused = {0};
-	const struct request whole = {.container_id = "",
-		.ask = pod_ask(pod),
-		.pod = pod_identity(pod),
-		.cpus = "",
-		.mems = ""};
-	const struct record r = {.op = RECORD_REFUSE,
-		.cause = "defrag",
-		.container_id = "",
-		.request = &whole,
-		.decision = &refused,
-		.pod = pod};
-
-	return journal_json_record(&r, &none, line, cap, e);
-}
-
 /* -1: go on, and the caller frees *out; else the exit code. */
 static int make_question(const struct call *c, const struct options *o, char **out)
 {
+	static const struct node_ids none; /* the file names no NUMA nodes */
 	const size_t cap = JOURNAL_LINE_MAX;
 	auto_free char *line = xcalloc(1, cap);
 	struct pod_file file;
@@ -75,7 +56,8 @@ static int make_question(const struct call *c, const struct options *o, char **o
 		if (code >= 0)
 			return code;
 		text_add(&t, " ");
-		int len = print_pod(&file.workload.pod, line + t.len, cap - t.len, &e);
+		int len = journal_json_refused(
+			NULL, &file.workload.pod, &none, line + t.len, cap - t.len, &e);
 		pod_file_fini(&file);
 		if (len < 0)
 			return call_fail(c, EXIT_USAGE, &e);

@@ -78,13 +78,7 @@ int whatif_plan_moves(const struct journal_fold *f, const struct settings *s, co
 
 	if (rc)
 		return rc;
-	out->moves = (struct moves){.found = plan->found,
-		.cut = plan->cut,
-		.bytes = plan->cost.bytes,
-		.cpus = plan->cost.cpus,
-		.nr = plan->nr};
-	for (unsigned i = 0; i < plan->nr; i++)
-		out->moves.at[i] = moves_line_of(&f->topo, &plan->move[i], &out->words[i]);
+	moves_of_plan(&f->topo, plan, out->words, &out->moves);
 	return 0;
 }
 

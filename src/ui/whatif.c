@@ -214,13 +214,7 @@ static char *moves_members(const struct ui_node *node, const struct admit_questi
 	if (!node->engine || q->settings->defrag.mode == DEFRAG_OFF ||
 		defrag_plan(&asked, plan, NULL) || !plan->nr)
 		return NULL;
-	*m = (struct moves){.found = true,
-		.cut = plan->cut,
-		.bytes = plan->cost.bytes,
-		.cpus = plan->cost.cpus,
-		.nr = plan->nr};
-	for (unsigned i = 0; i < plan->nr; i++)
-		m->at[i] = moves_line_of(t, &plan->move[i], &words[i]);
+	moves_of_plan(t, plan, words, m);
 	return moves_json_format(m);
 }
 

@@ -217,23 +217,11 @@ static void ask_for_moves(struct rig *r, unsigned cpus)
 		.qos = QOS_GUARANTEED,
 		.nr = 1,
 		.container = &container};
-	const struct decision refused = {0};
-	const struct request whole = {.container_id = "",
-		.ask = pod_ask(&pod),
-		.pod = pod_identity(&pod),
-		.cpus = "",
-		.mems = ""};
-	const struct record record = {.op = RECORD_REFUSE,
-		.cause = "",
-		.container_id = "",
-		.request = &whole,
-		.decision = &refused,
-		.pod = &pod};
 	struct asked *a = &r->asked;
 	char path[CGROUP_FILE_BYTES];
 	int n = snprintf(a->question, sizeof a->question, "defrag apply 3 ");
-	int len = journal_json_record(
-		&record, &none, a->question + n, sizeof a->question - (size_t)n - 2, NULL);
+	int len = journal_json_refused(
+		NULL, &pod, &none, a->question + n, sizeof a->question - (size_t)n - 2, NULL);
 
 	assert_true(len > 0);
 	if (a->question[n + len - 1] != '\n')

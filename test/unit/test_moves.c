@@ -78,21 +78,9 @@ static const char *question_for(
 		.qos = QOS_GUARANTEED,
 		.nr = 1,
 		.container = &container};
-	const struct decision refused = {0};
-	const struct request whole = {.container_id = "",
-		.ask = pod_ask(&pod),
-		.pod = pod_identity(&pod),
-		.cpus = "",
-		.mems = ""};
-	const struct record record = {.op = RECORD_REFUSE,
-		.cause = "",
-		.container_id = "",
-		.request = &whole,
-		.decision = &refused,
-		.pod = &pod};
 	char line[LINE_BYTES];
 
-	assert_true(journal_json_record(&record, &r->d.topo.ids, line, sizeof line, NULL) > 0);
+	assert_true(journal_json_refused(NULL, &pod, &r->d.topo.ids, line, sizeof line, NULL) > 0);
 	(void)snprintf(question, QUESTION_BYTES, "%s 3 %s", what, line);
 	return question;
 }
