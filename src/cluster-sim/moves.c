@@ -82,22 +82,13 @@ static bool was_just_moved(const struct allowance *a, const struct request *r)
 	return false;
 }
 
-static uint64_t memory_of(const struct decision *d)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; i < d->nr_blocks; i++)
-		bytes += d->blocks[i].bytes;
-	return bytes;
-}
-
 /* One that is on several NUMA nodes might be sent to one of these, and cannot hold CPUs twice. */
 static bool is_allowed_to_move(void *ctx, const struct holding *h)
 {
 	const struct allowance *a = ctx;
 
 	return pod_is_movable(a->limits, h->request.pod.uid) &&
-	       memory_of(&h->decision) <= a->bytes && !was_just_moved(a, &h->request) &&
+	       decision_booked_bytes(&h->decision) <= a->bytes && !was_just_moved(a, &h->request) &&
 	       nodeset_count(decision_nodes_used(a->topo, &h->decision)) == 1;
 }
 

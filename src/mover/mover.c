@@ -129,6 +129,14 @@ static uint64_t bytes_on(const struct mover *m, struct nodeset nodes)
 	return cgroup_memory_on(&memory, nodes).moves;
 }
 
+/* Bytes that are still where it is to have none. */
+static uint64_t bytes_to_move(const struct mover *m)
+{
+	const struct planned_move *p = &m->move[m->at];
+
+	return bytes_on(m, nodeset_minus(p->from.mems, p->to.mems));
+}
+
 /* Steps */
 
 /* Whether to come back later, as the runtime may be updating containers; not for ever, with one
@@ -266,7 +274,7 @@ static void after_mems(struct mover *m)
 		go_back(m, &e);
 		return;
 	}
-	p->left = bytes_on(m, nodeset_minus(p->from.mems, p->to.mems));
+	p->left = bytes_to_move(m);
 	move_rate_note(&m->rate, p->bytes, w->ns);
 	m->back = false;
 	end_move(m);
@@ -352,7 +360,7 @@ static void begin_next(struct mover *m)
 	}
 	p->state = MOVE_UNDER_WAY;
 	m->progress.at_ns = 0;
-	p->bytes = number_max(bytes_on(m, p->from.mems), 1);
+	p->bytes = bytes_to_move(m);
 	move_uses_note(&m->uses, loop_monotonic_ns(), p->bytes);
 	log_move(m, LOG_INFO, "move-begins");
 	widen_and_go(m);
@@ -450,7 +458,7 @@ static void resume(struct mover *m)
 	forget_plan(m);
 	add_move(m, h, &was->from, &was->to, 0);
 	m->move[0].state = MOVE_UNDER_WAY;
-	m->move[0].bytes = bytes_on(m, was->from.mems);
+	m->move[0].bytes = bytes_to_move(m);
 	if (m->w.can(m->w.ctx, &e)) { /* and so the runtime is to set what it had before */
 		fail_move(m, &e);
 		m->back = true;

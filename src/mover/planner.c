@@ -56,6 +56,8 @@ static bool figure_of(const struct plan_job *job, const struct holding *h, uint6
 	struct cgroup_memory memory;
 
 	*bytes = decision_booked_bytes(&h->decision);
+	if (!h->decision.nr_blocks) /* it is not pinned, and stays where it is */
+		return true;
 	if (!job->memory || !h->request.cgroup ||
 		cgroup_path(h->request.cgroup, path, sizeof path, NULL) ||
 		cgroup_memory_read(job->memory, path, &job->topo, &memory, NULL))

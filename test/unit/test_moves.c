@@ -115,6 +115,19 @@ static struct rig *fragmented_node(struct box **small)
 	return r;
 }
 
+/* The first NUMA node is full meanwhile. */
+static struct box *place_on_second(struct rig *r)
+{
+	(void)start_box(r, 6, 2);
+	struct box *b = start_box(r, 7, 2);
+
+	call(r, NRI_CALL_STOP, &r->box[6]);
+	r->box[6].c.runs = false;
+	wait_until(r, is_quiet);
+	assert_true(cpus_are(r, b, "8-9"));
+	return b;
+}
+
 static void end(struct rig *r)
 {
 	arena_fini(&document.arena);
@@ -172,6 +185,30 @@ static void assert_the_replay_is_the_same(const struct rig *r)
 		(int)(strrchr(self, '/') - self), self, r->dir, r->dir);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(count_lines(r, "replayed", "CPUs 6-7 on NUMA node 0"), 1);
+}
+
+static void only_memory_that_is_in_use_and_pinned_counts(void **state)
+{
+	(void)state;
+	for (int is_pinned = 0; is_pinned <= 1; is_pinned++) {
+		struct box *small;
+		struct rig *r = fragmented_node(&small);
+
+		if (!is_pinned) {
+			call(r, NRI_CALL_STOP, small);
+			small->c.runs = false;
+			wait_until(r, is_quiet);
+			r->memory_limit = 0;
+			small = place_on_second(r);
+		}
+		put_cgroup(r, small, "memory.numa_stat",
+			"anon N0=0 N1=409600\nfile N0=0 N1=0\n"
+			"file_mapped N0=0 N1=0\n");
+		ask_for(r, "plan", 7);
+		assert_int_equal(document.moves.nr, 1);
+		assert_int_equal(document.moves.at[0].bytes, is_pinned ? 409600 : 0);
+		end(r);
+	}
 }
 
 static void a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits(void **state)
@@ -513,6 +550,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_says_what_would_move_and_moves_nothing),
+		cmocka_unit_test(only_memory_that_is_in_use_and_pinned_counts),
 		cmocka_unit_test(
 			a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits),
 		cmocka_unit_test(in_mode_advise_nothing_is_moved),
