@@ -14,6 +14,7 @@
 #include "sweep_rig.h"
 
 enum {
+	WHILE_MS = 400,
 	LOOK_AGAIN_US = 1100 * 1000, /* one refused pod a second is looked at */
 	LINE_BYTES = 8192,
 	QUESTION_BYTES = LINE_BYTES + 64,
@@ -211,6 +212,29 @@ static void only_memory_that_is_in_use_and_pinned_counts(void **state)
 	}
 }
 
+/* As one that maps what is in a file of hugetlbfs does, which no limit of the container shows. */
+static void one_that_uses_huge_pages_stays_whatever_it_asked_for(void **state)
+{
+	(void)state;
+	for (int uses = 0; uses <= 1; uses++) {
+		struct box *small;
+		struct rig *r = fragmented_node(&small);
+
+		r->d.topo.page_bytes[1] = 2 << 20; /* all of that size are in use */
+		r->d.topo.nr_kinds = 2;
+		put_cgroup(r, small, "memory.numa_stat",
+			"anon N0=0 N1=409600\nfile N0=0 N1=0\n"
+			"file_mapped N0=0 N1=0\n");
+		put_cgroup(r, small, "hugetlb.2MB.numa_stat",
+			uses ? "total=2097152 N0=0 N1=2097152\n" : "total=0 N0=0 N1=0\n");
+		ask_for(r, "plan", 7);
+		assert_int_equal(document.rc, 0);
+		assert_int_equal(document.moves.nr, 1);
+		assert_string_equal(document.moves.at[0].pod, uses ? "p3" : "p2");
+		end(r);
+	}
+}
+
 static void a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits(void **state)
 {
 	struct box *small;
@@ -316,6 +340,20 @@ static bool is_copying(struct rig *r)
 	return mover_is_copying(moves_mover(r->d.moves));
 }
 
+static bool all_are_updated(struct rig *r)
+{
+	return !ledger_view(engine_ledger(r->d.engine))->nr_misplaced;
+}
+
+/* Longer than the updater gathers. */
+static void wait_a_while(struct rig *r)
+{
+	const uint64_t until = loop_monotonic_ns() + (uint64_t)WHILE_MS * NS_PER_MS;
+
+	while (loop_monotonic_ns() < until)
+		wait_until(r, is_quiet);
+}
+
 static void create_refused_box(struct rig *r, unsigned i, unsigned cpus, const char *why)
 {
 	r->refusal = why;
@@ -338,11 +376,19 @@ static void while_memory_moves_no_event_writes_a_cpuset(void **state)
 	wait_until(r, is_copying);
 	create_refused_box(r, 5, 1, "the memory of a container is being moved");
 	(void)start_box(r, 6, 0); /* what is bounded already needs no write */
+	engine_must_update(r->d.engine, r->box[3].c.id);
+	updater_note_change(&r->d);
+	const unsigned set = r->set;
+	wait_a_while(r);
 	assert_true(is_copying(r));
+	assert_int_equal(r->set, set); /* the runtime is asked for nothing, either */
+	assert_false(all_are_updated(r));
 	int reader = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(reader >= 0);
 	while (mover_is_busy(moves_mover(r->d.moves)))
 		wait_until(r, is_quiet);
+	wait_until(r, all_are_updated);
+	assert_true(r->set > set);
 	assert_true(cpus_are(r, small, "6-7"));
 	(void)create_box(r, 5, 1);
 	assert_non_null(held(r, &r->box[5]));
@@ -551,6 +597,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_says_what_would_move_and_moves_nothing),
 		cmocka_unit_test(only_memory_that_is_in_use_and_pinned_counts),
+		cmocka_unit_test(one_that_uses_huge_pages_stays_whatever_it_asked_for),
 		cmocka_unit_test(
 			a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits),
 		cmocka_unit_test(in_mode_advise_nothing_is_moved),
