@@ -121,6 +121,8 @@ void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);
 /* It is about to be bound there: counts from now on, until put_pod() has it or forget(), or
  * assume_ms have passed. A pod that is known already stays as it is. */
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
+/* Nobody knows yet whether it was bound: for one that was assumed assume_ms count from now on. */
+void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_ms);
 void sched_cluster_forget(struct sched_cluster *c, const char *uid);
 /* What time alone changes; every second or so. Costs nothing but for those whose time has come. */
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms);

@@ -15,10 +15,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_CONFLICT = 409, STATUS_SERVER_ERROR = 500 };
+enum {
+	STATUS_OK = 200,
+	STATUS_OTHER = 300,
+	STATUS_UNAUTHORIZED = 401,
+	STATUS_CONFLICT = 409,
+	STATUS_TOO_MANY = 429,
+	STATUS_SERVER_ERROR = 500
+};
 enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
 
-/* One request, until the API server has answered. */
+/* One request, until the API server has said what became of it. */
 struct bind {
 	struct bind *next, **at;
 	struct extender *x;
@@ -28,8 +35,9 @@ struct bind {
 	struct api_call *call;
 	enum extender_bound how;
 	bool assumed;
-	uint64_t zones;        /* by the NUMA nodes' ids */
-	int score;             /* that the scheduler got; -1: not from us */
+	bool unsettled; /* answered, but the API server could not be asked what became of it */
+	uint64_t zones; /* by the NUMA nodes' ids */
+	int score;      /* that the scheduler got; -1: not from us */
 	char why[ERROR_BYTES]; /* what the API server has said against it */
 };
 
@@ -54,7 +62,7 @@ static void bind_free(struct bind *b)
 	free(b);
 }
 
-static void log_bind(const struct bind *b, const char *error)
+static void log_bind(const struct bind *b, enum extender_bound how, const char *error)
 {
 	char pod[ERROR_BYTES], node[ERROR_BYTES], text[2 * ERROR_BYTES], zones[ZONES_TEXT_MAX];
 	struct cpuset ids = {0};
@@ -72,28 +80,37 @@ static void log_bind(const struct bind *b, const char *error)
 	else
 		log_line(LOG_INFO, "bind", "pod=%s node=%s numa_nodes=%s score=%d hint=%s", pod,
 			node, b->zones ? zones : "-", b->score,
-			b->how == BOUND_WITH_ADVICE ? "yes" : "no");
+			how == BOUND_WITH_ADVICE ? "yes" : "no");
+}
+
+static void answer_bind(struct bind *b, enum extender_bound how, const char *error)
+{
+	size_t len;
+
+	log_bind(b, how, error);
+	b->x->measured.binds[how]++;
+	answer_count(b->x, VERB_BIND, RESULT_OK, b->since_ns);
+	auto_free char *text = extender_bind_write(error, &len);
+	if (b->exchange)
+		answer_json(b->exchange, text, len);
+	b->exchange = NULL;
 }
 
 /* error "": it is bound. */
 static void bind_finish(struct bind *b, enum extender_bound how, const char *error)
 {
 	struct extender *x = b->x;
-	size_t len;
 
-	b->how = how;
 	if (*error && b->assumed)
 		sched_cluster_forget(x->cluster, b->ask.uid);
 	else if (!*error)
 		kept_remove(x->kept, b->ask.uid);
-	log_bind(b, error);
-	x->measured.binds[how]++;
-	answer_count(x, VERB_BIND, RESULT_OK, b->since_ns);
-	auto_free char *text = extender_bind_write(error, &len);
-	if (b->exchange)
-		answer_json(b->exchange, text, len);
+	if (b->unsettled)
+		log_bind(b, b->how, error); /* counted and answered before */
+	else
+		answer_bind(b, how, error);
 	bind_free(b);
-	if (x->stopping && !x->binds)
+	if (x->stopping && !bind_count(x))
 		loop_stop(x->loop);
 }
 
@@ -117,6 +134,31 @@ static bool is_ok(const struct api_answer *answer)
 	return answer->status >= STATUS_OK && answer->status < STATUS_OTHER;
 }
 
+/* The API server has not said how it is with the pod, and may do so later. */
+static bool is_no_answer(const struct api_answer *answer)
+{
+	return !answer->status || answer->status == STATUS_UNAUTHORIZED ||
+	       answer->status == STATUS_TOO_MANY || answer->status >= STATUS_SERVER_ERROR;
+}
+
+/* kube-scheduler is not kept waiting, but the pod may be bound: its room stays its own until the
+ * API server has said that it is not. Else the next pod would be given the same CPUs. */
+static void leave_unsettled(struct bind *b, const char *why)
+{
+	char error[ERROR_BYTES];
+
+	if (!b->unsettled) {
+		(void)snprintf(error, sizeof error,
+			"numafit: binding pod %s: %s; whether it is bound is looked up later",
+			b->ask.name, why);
+		answer_bind(b, BIND_UNKNOWN, error);
+	}
+	b->unsettled = true;
+	sched_cluster_renew(b->x->cluster, b->ask.uid, loop_wall_ms());
+	if (b->x->stopping && !bind_count(b->x))
+		loop_stop(b->x->loop);
+}
+
 /* The pod may be bound there by now, perhaps by an attempt of ours whose answer was lost. */
 static void on_pod_looked_up(void *ctx, const struct api_answer *answer)
 {
@@ -124,6 +166,10 @@ static void on_pod_looked_up(void *ctx, const struct api_answer *answer)
 	struct api_meta meta;
 
 	b->call = NULL;
+	if (b->assumed && is_no_answer(answer)) {
+		leave_unsettled(b, answer->message);
+		return;
+	}
 	if (!is_ok(answer) || !answer->body) {
 		bind_fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name,
 			answer->message);
@@ -161,6 +207,15 @@ static void look_up_pod(struct bind *b, const char *why)
 	(void)text_copy(b->why, sizeof b->why, why);
 	pod_path(b, path, "");
 	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_pod_looked_up);
+}
+
+void bind_settle(struct extender *x)
+{
+	for (struct bind *b = x->binds, *next; b; b = next) {
+		next = b->next;
+		if (b->unsettled && !b->call)
+			look_up_pod(b, "it was not bound");
+	}
 }
 
 static void on_bound(void *ctx, const struct api_answer *answer)
@@ -381,7 +436,7 @@ size_t bind_count(const struct extender *x)
 	size_t nr = 0;
 
 	for (const struct bind *b = x->binds; b; b = b->next)
-		nr++;
+		nr += !b->unsettled;
 	return nr;
 }
 

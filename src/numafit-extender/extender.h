@@ -142,7 +142,10 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 	uint64_t since_ns, struct err *e);
 /* Whoever asked is gone. */
 void bind_gone(struct extender *x, const struct http_exchange *exchange);
+/* Those that kube-scheduler waits for. */
 size_t bind_count(const struct extender *x);
+/* Ask again about those of which the API server could not be asked; every second or so. */
+void bind_settle(struct extender *x);
 void bind_stop(struct extender *x);
 
 /* serve.c: an answer to kube-scheduler, and what is counted of it. */

@@ -67,7 +67,7 @@ static void stop_extender(void *ctx)
 {
 	struct extender *x = ctx;
 
-	if (!x->binds || x->stopping) {
+	if (!bind_count(x) || x->stopping) {
 		loop_stop(x->loop);
 		return;
 	}

@@ -336,6 +336,7 @@ static void on_tick(void *ctx)
 	struct extender *x = ctx;
 	int64_t now_ms = loop_wall_ms();
 
+	bind_settle(x);
 	sched_cluster_expire(x->cluster, now_ms);
 	kept_expire(x->kept, now_ms);
 	loop_timer_set(x->tick, TICK_MS);

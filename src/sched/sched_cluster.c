@@ -356,6 +356,14 @@ void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, 
 	forget_gone(c, p->node);
 }
 
+void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_ms)
+{
+	struct tracked_pod *p = sched_index_find(&c->pods, uid);
+
+	if (p && p->assumed)
+		count_since(c, p, now_ms, now_ms);
+}
+
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)
 {
 	struct tracked_pod *p = sched_index_find(&c->pods, uid);

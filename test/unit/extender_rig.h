@@ -31,6 +31,7 @@ struct rig {
 	bool bind_goes_unsaid; /* it happens, but the connection breaks */
 	bool bind_unseen;      /* it happens, but watches do not show it */
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
+	int look_up_status;    /* how questions about one pod are answered; 0: as they should be */
 	struct fake_ask *unanswered;
 	unsigned nr_binds;
 	json_t *binding;
@@ -228,6 +229,9 @@ static inline void rig_serve(void *ctx, struct fake_ask *q)
 
 		if (strstr(q->path, "/binding")) {
 			rig_bind(r, q, name);
+		} else if (r->look_up_status) {
+			fake_api_answer(q, r->look_up_status, NULL,
+				"{\"kind\":\"Status\",\"message\":\"not now\"}");
 		} else if (pod) {
 			char *text = json_dumps(pod, JSON_COMPACT);
 

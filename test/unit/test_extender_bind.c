@@ -111,6 +111,47 @@ static void a_bind_that_happened_in_spite_of_an_error_is_one(void **state)
 	filter(r, new_pod(r, "b", 4), FITS_NONE);
 }
 
+#define NOT_NOW                                                                                    \
+	"{\"Error\":\"numafit: binding pod a: not now; whether it is bound is looked up later\"}"
+
+static void room_stays_held_until_it_is_known_whether_a_pod_was_bound(void **state)
+{
+	static const struct {
+		bool bound;
+		const char *settled, *other_fits; /* once that is known */
+	} rows[] = {{false, "error=\"numafit: binding pod a: it was not bound\"", FITS_N1},
+		{true, "event=bind pod=default/a ", FITS_NONE}};
+	struct rig *r = *state;
+
+	start(r);
+	json_t *other = new_pod(r, "b", 4);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		filter(r, new_pod(r, "a", 4), FITS_N1);
+		r->bind_status = rows[i].bound ? 0 : 503;
+		r->bind_goes_unsaid = r->bind_unseen = rows[i].bound;
+		r->look_up_status = 503;
+		bind_pod(r, "a", "n1", NOT_NOW);
+		filter(r, other, FITS_NONE);
+		bind_pod(r, "a", "n1", "{\"Error\":\"numafit: pod a is being bound\"}");
+		r->look_up_status = 0;
+		while (!rig_said(r, rows[i].settled))
+			assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
+		filter(r, other, rows[i].other_fits);
+	}
+}
+
+static void a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_status = r->look_up_status = 503;
+	bind_pod(r, "a", "n1", NOT_NOW);
+	assert_int_equal(rig_end(r, SIGTERM), 0);
+	assert_false(rig_said(r, "event=stopping"));
+}
+
 static void a_recreated_pod_is_another_pod(void **state)
 {
 	struct rig *r = *state;
@@ -223,6 +264,8 @@ int main(void)
 		T(a_bind_that_fails_gives_back_what_it_held),
 		T(a_bind_whose_answer_was_lost_is_looked_up),
 		T(a_bind_that_happened_in_spite_of_an_error_is_one),
+		T(room_stays_held_until_it_is_known_whether_a_pod_was_bound),
+		T(a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up),
 		T(a_recreated_pod_is_another_pod),
 		T(a_uid_belongs_to_one_pod),
 		T(a_bound_uid_does_not_bind_another_name),

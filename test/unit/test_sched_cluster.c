@@ -58,6 +58,26 @@ static void a_binding_that_is_never_confirmed_is_dropped_after_a_time(void **sta
 	rig_fini(&r);
 }
 
+static void a_renewed_binding_counts_from_then_on(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, 0);
+	put(&r, "b", "n", 1, 1);
+	sched_cluster_renew(r.c, "a", r.now_ms + RIG_ASSUME_MS - 1);
+	sched_cluster_renew(r.c, "b", r.now_ms + RIG_ASSUME_MS - 1); /* it is bound: unchanged */
+	sched_cluster_renew(r.c, "nobody", r.now_ms);
+	sched_cluster_expire(r.c, r.now_ms + 2 * RIG_ASSUME_MS - 2);
+	assert_left(&r, "n", 12, 15);
+	sched_cluster_expire(r.c, r.now_ms + 2 * RIG_ASSUME_MS - 1);
+	assert_left(&r, "n", 16, 15);
+	rig_fini(&r);
+}
+
 static void a_pod_with_unknown_zones_is_subtracted_from_all_zones(void **state)
 {
 	struct rig r;
@@ -417,6 +437,7 @@ int main(void)
 		cmocka_unit_test(an_assumed_pod_is_taken_from_its_zones_until_it_is_reported),
 		cmocka_unit_test(a_failed_binding_is_forgotten),
 		cmocka_unit_test(a_binding_that_is_never_confirmed_is_dropped_after_a_time),
+		cmocka_unit_test(a_renewed_binding_counts_from_then_on),
 		cmocka_unit_test(a_pod_with_unknown_zones_is_subtracted_from_all_zones),
 		cmocka_unit_test(
 			a_pod_without_exclusive_resources_is_not_waited_for_on_nodes_that_name_pods),
