@@ -119,11 +119,17 @@ void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b,
 /* It is no longer there, and counts for nothing but what it may give back. */
 void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);
 /* It is about to be bound there: counts from now on, until put_pod() has it or forget(), or
- * assume_ms have passed. A pod that is known already stays as it is. */
+ * assume_ms have passed. A pod that is known to be bound stays as it is. */
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
 /* Nobody knows yet whether it was bound: for one that was assumed assume_ms count from now on. */
 void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_ms);
+/* It was bound where it was assumed to be, which put_pod() has not shown yet: it is neither assumed
+ * again nor forgotten. */
+void sched_cluster_confirm(struct sched_cluster *c, const char *uid);
+/* It was not bound. */
 void sched_cluster_forget(struct sched_cluster *c, const char *uid);
+/* Whether it was assumed, and neither confirmed nor shown since. */
+bool sched_cluster_is_assumed(const struct sched_cluster *c, const char *uid);
 /* What time alone changes; every second or so. Costs nothing but for those whose time has come. */
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms);
 

@@ -18,10 +18,8 @@
 enum {
 	STATUS_OK = 200,
 	STATUS_OTHER = 300,
-	STATUS_UNAUTHORIZED = 401,
-	STATUS_CONFLICT = 409,
-	STATUS_TOO_MANY = 429,
-	STATUS_SERVER_ERROR = 500
+	STATUS_FORBIDDEN = 403,
+	STATUS_NOT_FOUND = 404,
 };
 enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
 
@@ -101,10 +99,12 @@ static void bind_finish(struct bind *b, enum extender_bound how, const char *err
 {
 	struct extender *x = b->x;
 
-	if (*error && b->assumed)
-		sched_cluster_forget(x->cluster, b->ask.uid);
-	else if (!*error)
+	if (!*error) {
+		sched_cluster_confirm(x->cluster, b->ask.uid);
 		kept_remove(x->kept, b->ask.uid);
+	} else if (b->assumed) {
+		sched_cluster_forget(x->cluster, b->ask.uid);
+	}
 	if (b->unsettled)
 		log_bind(b, b->how, error); /* counted and answered before */
 	else
@@ -134,27 +134,22 @@ static bool is_ok(const struct api_answer *answer)
 	return answer->status >= STATUS_OK && answer->status < STATUS_OTHER;
 }
 
-/* The API server has not said how it is with the pod, and may do so later. */
-static bool is_no_answer(const struct api_answer *answer)
-{
-	return !answer->status || answer->status == STATUS_UNAUTHORIZED ||
-	       answer->status == STATUS_TOO_MANY || answer->status >= STATUS_SERVER_ERROR;
-}
-
 /* kube-scheduler is not kept waiting, but the pod may be bound: its room stays its own until the
- * API server has said that it is not. Else the next pod would be given the same CPUs. */
-static void leave_unsettled(struct bind *b, const char *why)
+ * API server has said that it is not. Else the next pod would be given the same CPUs. One that
+ * forbids to look may do so for good; then assumeTTL is the end. */
+static void leave_unsettled(struct bind *b, const struct api_answer *answer)
 {
 	char error[ERROR_BYTES];
 
 	if (!b->unsettled) {
 		(void)snprintf(error, sizeof error,
 			"numafit: binding pod %s: %s; whether it is bound is looked up later",
-			b->ask.name, why);
+			b->ask.name, answer->message);
 		answer_bind(b, BIND_UNKNOWN, error);
 	}
 	b->unsettled = true;
-	sched_cluster_renew(b->x->cluster, b->ask.uid, loop_wall_ms());
+	if (answer->status != STATUS_FORBIDDEN)
+		sched_cluster_renew(b->x->cluster, b->ask.uid, loop_wall_ms());
 	if (b->x->stopping && !bind_count(b->x))
 		loop_stop(b->x->loop);
 }
@@ -162,15 +157,16 @@ static void leave_unsettled(struct bind *b, const char *why)
 /* The pod may be bound there by now, perhaps by an attempt of ours whose answer was lost. */
 static void on_pod_looked_up(void *ctx, const struct api_answer *answer)
 {
+	bool is_known = is_ok(answer) && answer->body;
 	struct bind *b = ctx;
 	struct api_meta meta;
 
 	b->call = NULL;
-	if (b->assumed && is_no_answer(answer)) {
-		leave_unsettled(b, answer->message);
+	if (b->assumed && !is_known && answer->status != STATUS_NOT_FOUND) {
+		leave_unsettled(b, answer);
 		return;
 	}
-	if (!is_ok(answer) || !answer->body) {
+	if (!is_known) {
 		bind_fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name,
 			answer->message);
 		return;
@@ -209,15 +205,32 @@ static void look_up_pod(struct bind *b, const char *why)
 	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_pod_looked_up);
 }
 
+/* The watch, or time, may have settled it first. */
+static void settle_bind(struct bind *b)
+{
+	const char *node = sched_cluster_node_of(b->x->cluster, b->ask.uid);
+
+	if (node && text_equal(node, b->ask.node))
+		bind_finish(b, BOUND_ALREADY, "");
+	else if (!sched_cluster_is_assumed(b->x->cluster, b->ask.uid))
+		bind_fail(b, BIND_UNKNOWN,
+			"numafit: binding pod %s: not bound to %s within assumeTTL", b->ask.name,
+			b->ask.node);
+	else
+		look_up_pod(b, "it was not bound");
+}
+
 void bind_settle(struct extender *x)
 {
 	for (struct bind *b = x->binds, *next; b; b = next) {
 		next = b->next;
 		if (b->unsettled && !b->call)
-			look_up_pod(b, "it was not bound");
+			settle_bind(b);
 	}
 }
 
+/* Whatever the error: the request may have been sent twice, and the first may have been carried
+ * out. */
 static void on_bound(void *ctx, const struct api_answer *answer)
 {
 	struct bind *b = ctx;
@@ -225,12 +238,8 @@ static void on_bound(void *ctx, const struct api_answer *answer)
 	b->call = NULL;
 	if (is_ok(answer))
 		bind_finish(b, b->how, "");
-	else if (!answer->status || answer->status == STATUS_CONFLICT ||
-		 answer->status >= STATUS_SERVER_ERROR)
-		look_up_pod(b, answer->message); /* it may be bound all the same */
 	else
-		bind_fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name,
-			answer->message);
+		look_up_pod(b, answer->message);
 }
 
 /* The hint */

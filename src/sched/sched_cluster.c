@@ -327,7 +327,7 @@ void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b,
 		count_since(c, p, listing ? long_ago : now_ms, now_ms);
 	else if (p->since_ms == INT64_MAX)
 		count_since(c, p, b->bound_ms, now_ms);
-	p->assumed = false;
+	p->assumed = p->confirmed = false;
 	p->pending = b->pending;
 	p->ended = b->ended;
 	p->round = c->round[CLUSTER_PODS];
@@ -343,11 +343,16 @@ void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid)
 		(void)leaves_something(c, p);
 }
 
+static bool is_to_be_bound(const struct tracked_pod *p)
+{
+	return p->assumed && !p->confirmed;
+}
+
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
 	const struct tracked_pod *there = sched_index_find(&c->pods, b->pod->uid);
 
-	if (there && !there->assumed && !there->gone)
+	if (there && !is_to_be_bound(there) && !there->gone)
 		return;
 	struct tracked_pod *p = want_pod(c, b, true);
 	believe_claim(c, p, b, true);
@@ -360,16 +365,31 @@ void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_m
 {
 	struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
-	if (p && p->assumed)
+	if (p && is_to_be_bound(p))
 		count_since(c, p, now_ms, now_ms);
+}
+
+void sched_cluster_confirm(struct sched_cluster *c, const char *uid)
+{
+	struct tracked_pod *p = sched_index_find(&c->pods, uid);
+
+	if (p && p->assumed)
+		p->confirmed = true;
 }
 
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)
 {
 	struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
-	if (p && p->assumed)
+	if (p && is_to_be_bound(p))
 		drop_pod(c, p);
+}
+
+bool sched_cluster_is_assumed(const struct sched_cluster *c, const char *uid)
+{
+	const struct tracked_pod *p = sched_index_find(&c->pods, uid);
+
+	return p && is_to_be_bound(p);
 }
 
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
@@ -505,7 +525,7 @@ const char *sched_cluster_node_of(const struct sched_cluster *c, const char *uid
 {
 	const struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
-	return p && !p->assumed && !p->gone ? p->node->key.name : NULL;
+	return p && !is_to_be_bound(p) && !p->gone ? p->node->key.name : NULL;
 }
 
 void sched_cluster_count(struct sched_cluster *c, struct sched_cluster_counts *out)

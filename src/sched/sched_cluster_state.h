@@ -39,6 +39,7 @@ struct tracked_pod {
 	uint64_t part;    /* its fingerprint_pod() */
 	int64_t since_ms; /* when it was bound, or has ended: reports of later should know */
 	bool assumed, ours, pending, ended;
+	bool confirmed;       /* it is assumed, and known to be bound */
 	bool gone;            /* from the API server; kept for what it gives back */
 	bool settled;         /* a report of no names contained it once */
 	bool named;           /* by the node's last report, or by the one before it was bound */

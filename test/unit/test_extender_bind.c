@@ -118,9 +118,10 @@ static void room_stays_held_until_it_is_known_whether_a_pod_was_bound(void **sta
 {
 	static const struct {
 		bool bound;
+		int look_up_status; /* 403: from an API server that is not ready yet */
 		const char *settled, *other_fits; /* once that is known */
-	} rows[] = {{false, "error=\"numafit: binding pod a: it was not bound\"", FITS_N1},
-		{true, "event=bind pod=default/a ", FITS_NONE}};
+	} rows[] = {{false, 503, "error=\"numafit: binding pod a: it was not bound\"", FITS_N1},
+		{true, 403, "event=bind pod=default/a ", FITS_NONE}};
 	struct rig *r = *state;
 
 	start(r);
@@ -129,7 +130,7 @@ static void room_stays_held_until_it_is_known_whether_a_pod_was_bound(void **sta
 		filter(r, new_pod(r, "a", 4), FITS_N1);
 		r->bind_status = rows[i].bound ? 0 : 503;
 		r->bind_goes_unsaid = r->bind_unseen = rows[i].bound;
-		r->look_up_status = 503;
+		r->look_up_status = rows[i].look_up_status;
 		bind_pod(r, "a", "n1", NOT_NOW);
 		filter(r, other, FITS_NONE);
 		bind_pod(r, "a", "n1", "{\"Error\":\"numafit: pod a is being bound\"}");
@@ -138,6 +139,36 @@ static void room_stays_held_until_it_is_known_whether_a_pod_was_bound(void **sta
 			assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
 		filter(r, other, rows[i].other_fits);
 	}
+}
+
+static void a_bound_pod_keeps_its_room_when_it_is_to_be_bound_again(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 3), FITS_BOTH);
+	r->bind_unseen = true;
+	bind_pod(r, "a", "n1", OK);
+	bind_pod(r, "a", "n2", "{\"Error\":\"numafit: pod a is bound to n1 already\"}");
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_binds, 1);
+	filter(r, new_pod(r, "b", 4), FITS_NONE);
+}
+
+static void room_is_given_back_after_assume_ttl_where_pods_may_not_be_looked_up(void **state)
+{
+	struct rig *r = *state;
+
+	rig_write_config(r, "assumeTTL: 2s\n");
+	start(r);
+	json_t *other = new_pod(r, "b", 4);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_status = r->look_up_status = 403;
+	bind_pod(r, "a", "n1", NOT_NOW);
+	filter(r, other, FITS_NONE);
+	while (!rig_said(r, "not bound to n1 within assumeTTL"))
+		assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
+	filter(r, other, FITS_N1);
 }
 
 static void a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up(void **state)
@@ -265,6 +296,8 @@ int main(void)
 		T(a_bind_whose_answer_was_lost_is_looked_up),
 		T(a_bind_that_happened_in_spite_of_an_error_is_one),
 		T(room_stays_held_until_it_is_known_whether_a_pod_was_bound),
+		T(a_bound_pod_keeps_its_room_when_it_is_to_be_bound_again),
+		T(room_is_given_back_after_assume_ttl_where_pods_may_not_be_looked_up),
 		T(a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up),
 		T(a_recreated_pod_is_another_pod),
 		T(a_uid_belongs_to_one_pod),

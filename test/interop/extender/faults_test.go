@@ -101,7 +101,7 @@ func TestTwoReplicasBehindOneAddress(t *testing.T) {
 		}
 	}
 	// both may give one zone away in the same moment; the node sees to it
-	figure("%d of %d pods through two replicas, connection by connection, had hints that did not fit", r.repaired(), pods)
+	figure("%d of %d pods through two replicas, connection by connection, had hints that did not fit", len(r.repaired()), pods)
 }
 
 func TestTheServerDiesAndComesBack(t *testing.T) {

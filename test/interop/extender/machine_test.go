@@ -72,7 +72,7 @@ type machine struct {
 	generation    int64
 	pods          map[types.UID]*held
 	refused       []string // pods that did not fit
-	repaired      int      // those that did, but not where their hints said
+	repaired      []string // those that did, but not where their hints said
 	reports       int
 }
 
@@ -228,7 +228,7 @@ func (m *machine) take(h *held) bool {
 		}
 	}
 	if said != nil {
-		m.repaired++
+		m.repaired = append(m.repaired, fmt.Sprintf("%s/%s %s", m.name, h.pod.Name, h.pod.Annotations[hintKey]))
 	}
 	return true
 }

@@ -206,7 +206,7 @@ func (r *rig) tail() (text string) {
 	for _, x := range r.extenders {
 		text += x.logged()
 	}
-	return text[max(0, len(text)-3000):]
+	return text[max(0, len(text)-60000):]
 }
 
 // serverIsAway is whether to try again.
@@ -301,23 +301,23 @@ func (r *rig) unschedulable(p *v1.Pod) (why string) {
 // nothingWasRefused insists that every pod fit where it was put, and where its hint said.
 func (r *rig) nothingWasRefused() {
 	r.Helper()
-	if nr := r.repaired(); nr > 0 {
-		r.Errorf("the hints of %d pods did not fit", nr)
+	if list := r.repaired(); len(list) > 0 {
+		r.Errorf("the hints of %d pods did not fit:\n%s\n%s", len(list), strings.Join(list, "\n"), r.tail())
 	}
 }
 
-// repaired is how many pods fit otherwise than their hints said; none may be refused.
-func (r *rig) repaired() (nr int) {
+// repaired are the pods that fit otherwise than their hints said; none may be refused.
+func (r *rig) repaired() (list []string) {
 	r.Helper()
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	for _, m := range r.machines {
-		nr += m.repaired
+		list = append(list, m.repaired...)
 		if len(m.refused) > 0 {
 			r.Errorf("%d pods did not fit on %s, such as %s", len(m.refused), m.name, m.refused[0])
 		}
 	}
-	return nr
+	return list
 }
 
 // kubeconfigOf is a file by which the extender's account reaches the API server.
