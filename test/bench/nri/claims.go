@@ -82,8 +82,16 @@ func (p *plugin) prepare(present int, containers []int) {
 		}
 		check(os.WriteFile(path, journal, 0o600))
 	}
-	p.start(present, false)
 	p.claims = true
+	p.start(present, false)
+}
+
+// driver is what has numafitd keep claims; neither a kubelet nor an API server is there.
+func (p *plugin) driver() (settings []string) {
+	for _, s := range []string{"claims.enabled=true", "claims.cdiDirectory=" + p.run + "/cdi", "kubeletRootDirectory=" + p.run} {
+		settings = append(settings, "--set", s)
+	}
+	return settings
 }
 
 // createWithClaims compares containers with claims and without, in turns.

@@ -89,7 +89,7 @@ func (a place) daemon(title, name string, settings ...string) *plugin {
 	if a.root == "" {
 		run = filepath.Join(*dir, run)
 	}
-	p := &plugin{title: title, name: name, pins: true, journal: a.root + run, command: a.command(*numafitd)}
+	p := &plugin{title: title, name: name, pins: true, journal: a.root + run, run: run, command: a.command(*numafitd)}
 	for _, s := range append(settings, "runDirectory="+run, "metrics.address=", "reservedSystemCPUs=0", "podWishes.allowed="+wishes) {
 		p.command = append(p.command, "--set", s)
 	}

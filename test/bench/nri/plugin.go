@@ -27,7 +27,8 @@ type plugin struct {
 	title, name string
 	command     []string // but for the log, all there is to start it
 	pins        bool     // every answer to a create must carry a cpuset
-	journal     string   // the directory that it keeps its state in, if any
+	run         string   // the directory that it keeps its state in, if any, as it sees it
+	journal     string   // the same, as we do
 	twin        system   // one that nobody looks at
 	cgroups     system   // the tree that its containers are in
 	confined    bool     // it looks at that
@@ -107,6 +108,9 @@ func (p *plugin) start(present int, anew bool) {
 	}
 	p.present, p.creates = present, 0
 	p.process = exec.Command(p.command[0], p.command[1:]...)
+	if p.claims && p.decides() {
+		p.process.Args = append(p.process.Args, p.driver()...)
+	}
 	p.started = make(chan struct{})
 	p.said.Reset()
 	p.process.Stdout = &p.said
