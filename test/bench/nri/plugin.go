@@ -60,7 +60,8 @@ func (p *plugin) socket() string { return filepath.Join(p.dir, p.name+".sock") }
 
 func (p *plugin) startRuntime() {
 	none := filepath.Join(p.dir, "none")
-	side, err := nri.New("bench", "1", p.synchronize, p.updateUnasked, nri.WithSocketPath(p.socket()), nri.WithPluginPath(none), nri.WithPluginConfigPath(none))
+	// a name that numafitd knows as that of a runtime which forgets nothing
+	side, err := nri.New("containerd", "v2.4.2", p.synchronize, p.updateUnasked, nri.WithSocketPath(p.socket()), nri.WithPluginPath(none), nri.WithPluginConfigPath(none))
 	check(err)
 	check(side.Start())
 	p.runtime = side
