@@ -17,6 +17,26 @@ struct dra;
 struct self_files;
 struct moves_asker;
 
+/* What puts the ledger in force, and keeps it so; NULL: there is none. */
+struct followers {
+	struct updater *updater;
+	struct self_files *self;
+	struct pool_bounds *pool; /* where a part of the daemon has chosen how it is enforced */
+	struct quotas *quotas;
+	struct quiet *quiet;
+	struct in_force_reads in_force;
+	struct sweep *sweep;
+	struct moves_asker *moves;
+};
+
+/* What shows it to people and programs; NULL: there is none. */
+struct shows {
+	struct status_server *status;
+	struct metrics_server *metrics;
+	struct recent *recent; /* decisions for the status page */
+	struct ui_server *page;
+};
+
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says
  * what the others may ask of it. */
 struct daemon {
@@ -29,7 +49,6 @@ struct daemon {
 	struct recorder recorder;
 	struct engine *engine;
 	struct measured measured;
-	struct status_server *status;
 	char node_name[NODE_NAME_MAX];
 	struct advice_formats advice;
 	struct services *services; /* NULL: there are none */
@@ -37,19 +56,9 @@ struct daemon {
 	struct claims *claims;     /* likewise */
 	struct dra *dra;           /* likewise */
 	struct runtime runtime;
-	struct updater *updater; /* NULL: there is none */
-	struct self_files *self; /* likewise */
-	struct pool_bounds
-		*pool;         /* likewise, where no part of the daemon chose how it is enforced */
-	struct quotas *quotas; /* likewise */
-	struct quiet *quiet;   /* likewise */
-	struct in_force_reads in_force;
-	struct sweep *sweep;            /* likewise */
-	struct moves_asker *moves;      /* likewise */
-	struct cluster *cluster;        /* likewise */
-	struct metrics_server *metrics; /* likewise */
-	struct recent *recent;          /* decisions for the status page, likewise */
-	struct ui_server *page;         /* likewise */
+	struct cluster *cluster; /* likewise */
+	struct followers follow;
+	struct shows show;
 };
 
 #endif

@@ -41,8 +41,8 @@ void note_recent(const struct daemon *d, const struct request *req, const struct
 {
 	const struct recent_note n = {loop_wall_ms(), cause, why};
 
-	if (d->recent)
-		recent_add(d->recent, &n, req, dec);
+	if (d->show.recent)
+		recent_add(d->show.recent, &n, req, dec);
 }
 
 void log_decision(const struct daemon *d, const struct request *req, const struct decision *dec,

@@ -45,7 +45,7 @@ static bool read_numbers_in_force(struct daemon *d, struct request *req, const s
 
 	if (req->pod.qos != QOS_GUARANTEED)
 		return true;
-	if (cgroup_read_limits(d->in_force.cgroups, req->cgroup, &limits, NULL) < 0)
+	if (cgroup_read_limits(d->follow.in_force.cgroups, req->cgroup, &limits, NULL) < 0)
 		return !h;
 	take_numbers_in_force(req, h, &limits);
 	return true;
@@ -58,8 +58,9 @@ static bool read_into(struct daemon *d, struct request *req, bool numbers, const
 {
 	struct cgroup_cpuset found;
 
-	if (!d->in_force.cgroups || !req->cgroup ||
-		cgroup_read(d->in_force.cgroups, req->cgroup, &d->topo.ids, &found, NULL) < 0)
+	if (!d->follow.in_force.cgroups || !req->cgroup ||
+		cgroup_read(d->follow.in_force.cgroups, req->cgroup, &d->topo.ids, &found, NULL) <
+			0)
 		return false;
 	/* in v1 one that nobody has set has those of the cgroup above it */
 	if (!*req->cpus && cpuset_equal(&found.cpus, &d->topo.cpus))
@@ -101,10 +102,10 @@ static void look_at_cgroup(struct daemon *d, struct request *req, const struct p
 		return;
 	if (!late && read_into(d, req, forgets, h, a)) {
 		n->read++;
-	} else if (late && ledger_counts && d->in_force.cgroups && req->cgroup) {
+	} else if (late && ledger_counts && d->follow.in_force.cgroups && req->cgroup) {
 		req->in_force = IN_FORCE_UNREAD;
-		*vec_push(&d->in_force.reader->unread) = xstrdup(req->container_id);
-		loop_timer_set(d->in_force.reader->timer, PAUSE_MS);
+		*vec_push(&d->follow.in_force.reader->unread) = xstrdup(req->container_id);
+		loop_timer_set(d->follow.in_force.reader->timer, PAUSE_MS);
 		n->later++;
 	} else if (ledger_counts && doubt == DOUBT_CONTENT) {
 		req->in_force = IN_FORCE_UNKNOWN;
@@ -119,15 +120,16 @@ struct looks in_force_look(struct daemon *d, struct request *requests,
 	uint64_t from = loop_monotonic_ns();
 	struct looks n = {0};
 
-	if (d->in_force.reader)
-		forget_unread(d->in_force.reader);
+	if (d->follow.in_force.reader)
+		forget_unread(d->follow.in_force.reader);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < nr; i++) {
 			const struct holding *h = ledger_find(l, requests[i].container_id);
 
 			if (owns_cpus(&requests[i], said[i], h) == (pass == 0))
 				look_at_cgroup(d, &requests[i], said[i],
-					loop_monotonic_ns() - from >= d->in_force.budget_ns, a, &n);
+					loop_monotonic_ns() - from >= d->follow.in_force.budget_ns,
+					a, &n);
 		}
 	if (n.unknown)
 		log_line(LOG_WARN, "in-force-unknown",
@@ -159,7 +161,7 @@ static void look_later(struct daemon *d, const char *id)
 static void read_unread(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct in_force_reader *r = d->in_force.reader;
+	struct in_force_reader *r = d->follow.in_force.reader;
 	uint64_t until = loop_monotonic_ns() + TURN_NS;
 
 	while (nri_conn_is_idle(d->runtime.conn) && r->unread.nr && loop_monotonic_ns() < until) {
@@ -180,11 +182,11 @@ void in_force_start(struct daemon *d, const char *root)
 
 	if (!d->topo.this_machine || d->settings.mode == MODE_RELEASE)
 		return;
-	d->in_force.reader = xcalloc(1, sizeof *d->in_force.reader);
-	d->in_force.budget_ns = LOOK_NS;
-	d->in_force.reader->timer = loop_timer_new(d->loop, read_unread, d);
-	if (cgroups_find(root, &d->in_force.reader->cgroups, &e) == 0)
-		d->in_force.cgroups = &d->in_force.reader->cgroups;
+	d->follow.in_force.reader = xcalloc(1, sizeof *d->follow.in_force.reader);
+	d->follow.in_force.budget_ns = LOOK_NS;
+	d->follow.in_force.reader->timer = loop_timer_new(d->loop, read_unread, d);
+	if (cgroups_find(root, &d->follow.in_force.reader->cgroups, &e) == 0)
+		d->follow.in_force.cgroups = &d->follow.in_force.reader->cgroups;
 	else
 		log_line(LOG_WARN, "no-cgroups",
 			"error=%s action=\"let numafitd see the host's /sys/fs/cgroup: until then "
@@ -195,7 +197,7 @@ void in_force_start(struct daemon *d, const char *root)
 
 void in_force_stop(struct daemon *d)
 {
-	struct in_force_reader *r = d->in_force.reader;
+	struct in_force_reader *r = d->follow.in_force.reader;
 
 	if (!r)
 		return;
@@ -203,6 +205,6 @@ void in_force_stop(struct daemon *d)
 	forget_unread(r);
 	vec_fini(&r->unread);
 	free(r);
-	d->in_force.reader = NULL;
-	d->in_force.cgroups = NULL;
+	d->follow.in_force.reader = NULL;
+	d->follow.in_force.cgroups = NULL;
 }

@@ -87,7 +87,8 @@ char *metrics_document(const struct daemon *d, size_t *len)
 		.pool = pool_status(d),
 		.quota = quota_status(d),
 		.journal_failing = d->recorder.error.code != 0,
-		.process = {.start_ns = d->metrics ? d->metrics->start_ns : process_start_ns(d)},
+		.process = {.start_ns = d->show.metrics ? d->show.metrics->start_ns
+							: process_start_ns(d)},
 	};
 
 	m.counters.log_dropped = log_dropped();
@@ -102,8 +103,8 @@ char *metrics_document(const struct daemon *d, size_t *len)
 	snapshot_take(&snapshot, l, &d->settings);
 	count_promised(l, m.promised);
 	cluster_metrics(d, &m.cluster);
-	if (d->moves)
-		count_moves(moves_mover(d->moves), &m.moves);
+	if (d->follow.moves)
+		count_moves(moves_mover(d->follow.moves), &m.moves);
 	return metrics_text(&m, len);
 }
 
@@ -239,7 +240,7 @@ void metrics_start(struct daemon *d)
 		return;
 	struct metrics_server *v = xcalloc(1, sizeof *v);
 	v->d = d;
-	d->metrics = v;
+	d->show.metrics = v;
 	v->start_ns = process_start_ns(d);
 	v->again = loop_timer_new(d->loop, serve_metrics, v);
 	serve_metrics(v);
@@ -247,12 +248,12 @@ void metrics_start(struct daemon *d)
 
 void metrics_stop(struct daemon *d)
 {
-	struct metrics_server *v = d->metrics;
+	struct metrics_server *v = d->show.metrics;
 
 	if (!v)
 		return;
 	http_server_free(v->http);
 	loop_timer_close(v->again);
 	free(v);
-	d->metrics = NULL;
+	d->show.metrics = NULL;
 }

@@ -56,9 +56,9 @@ static int try_cgroups(struct daemon *d, const char *root, struct err *e)
 		return err_set(e, ENOTSUP,
 			"the cgroup hierarchy with cpusets is of version 1, in which a cgroup does "
 			"not bound those below it");
-	d->pool->tree.v2 = true;
-	(void)text_copy(d->pool->tree.root, sizeof d->pool->tree.root, c.root);
-	return cgroup_check_writable(&d->pool->tree, e);
+	d->follow.pool->tree.v2 = true;
+	(void)text_copy(d->follow.pool->tree.root, sizeof d->follow.pool->tree.root, c.root);
+	return cgroup_check_writable(&d->follow.pool->tree, e);
 }
 
 int pool_choose(struct daemon *d, const char *root, struct err *e)
@@ -67,8 +67,8 @@ int pool_choose(struct daemon *d, const char *root, struct err *e)
 	enum pool_enforced asked = d->settings.pool_enforced;
 	char why[512];
 
-	d->pool = xcalloc(1, sizeof *d->pool);
-	d->pool->left = SIZE_MAX;
+	d->follow.pool = xcalloc(1, sizeof *d->follow.pool);
+	d->follow.pool->left = SIZE_MAX;
 	int rc = places ? try_cgroups(d, root, e) : -ECANCELED;
 	bool by_updates = rc || asked == POOL_BY_UPDATES;
 	d->settings.pool_enforced = by_updates ? POOL_BY_UPDATES : POOL_BY_CGROUPS;
@@ -77,7 +77,8 @@ int pool_choose(struct daemon *d, const char *root, struct err *e)
 	if (rc && asked == POOL_BY_CGROUPS)
 		return err_add(e, rc, "sharedPool.enforce: cgroup");
 	if (rc)
-		(void)text_copy(d->pool->why_updates, sizeof d->pool->why_updates, e->text);
+		(void)text_copy(
+			d->follow.pool->why_updates, sizeof d->follow.pool->why_updates, e->text);
 	if (rc && d->topo.this_machine)
 		log_line(LOG_INFO, "pool-by-updates",
 			"reason=%s text=\"the runtime updates containers of the shared pool one "
@@ -126,7 +127,7 @@ static void unwatch(struct pool_bounds *p, size_t i)
  * again. It may have left the tree. */
 static bool note_if_changed(struct daemon *d, struct bounds_node *n)
 {
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 	struct cpuset found;
 	int rc = cgroup_read_cpus(&p->tree, bounds_path(n), &found, NULL);
 
@@ -166,13 +167,13 @@ static void on_touched(void *ctx)
 		log_rewritten(w);
 	w->logged = true;
 	if (++w->mends == MENDS_MAX)
-		loop_timer_set(d->pool->again, AGAIN_MS);
+		loop_timer_set(d->follow.pool->again, AGAIN_MS);
 	pool_follow_event(d);
 }
 
 static void forget_unbounded(struct daemon *d)
 {
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 
 	for (size_t i = p->watched.nr; i-- > 0;)
 		if (!bounds_find(bounds_of(d), p->watched.at[i].path))
@@ -181,7 +182,7 @@ static void forget_unbounded(struct daemon *d)
 
 static void watch_cgroup(struct daemon *d, const char *path)
 {
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 	char file[2 * CGROUP_PATH_MAX], shown[512];
 
 	if (p->watch_failed || is_watched(p, path))
@@ -213,7 +214,7 @@ static void watch_soon(struct pool_bounds *p, const char *path)
 static void watch_written(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 
 	while (p->to_watch.nr) {
 		auto_free char *path = p->to_watch.at[--p->to_watch.nr];
@@ -246,7 +247,7 @@ enum outcome { WRITTEN, PLAN_ANEW, WRITE_FAILED };
 /* What a set loses does not wait for one that cannot be written; *e is of the first that cannot. */
 static enum outcome make_writes(struct daemon *d, const struct bounds_writes *all, struct err *e)
 {
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 	const struct bounds_write *failed = NULL;
 
 	for (size_t i = 0; i < all->nr && !(failed && failed->phase < all->at[i].phase); i++) {
@@ -291,13 +292,14 @@ static void note_problem(struct pool_bounds *p, const struct err *e, bool wrote)
 int pool_follow(struct daemon *d, struct err *e)
 {
 	const struct ledger_view *now = ledger_view(engine_ledger(d->engine));
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 	enum outcome outcome = PLAN_ANEW;
 
 	if (!now->bounds || (!p->any_due && !p->failed && bounds_serial(now->bounds) == p->serial &&
 				    cpuset_equal(&p->pool, &now->pool)))
 		return 0;
-	if (d->moves && mover_is_copying(moves_mover(d->moves))) { /* a write would wait for it */
+	if (d->follow.moves &&
+		mover_is_copying(moves_mover(d->follow.moves))) { /* a write would wait for it */
 		p->any_due = true;
 		return err_set(e, EBUSY,
 			"the memory of a container is being moved, and no cpuset can be set before "
@@ -359,13 +361,13 @@ void pool_follow_event(struct daemon *d)
 
 bool pool_is_enforced(const struct daemon *d)
 {
-	return !bounds_of(d) || !d->pool->failed;
+	return !bounds_of(d) || !d->follow.pool->failed;
 }
 
 static void try_again(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 
 	if (!bounds_of(d))
 		return;
@@ -384,7 +386,7 @@ static void try_again(void *ctx)
 
 bool pool_look_at_next(struct daemon *d)
 {
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 	struct bounds *b = bounds_of(d);
 
 	if (!b)
@@ -401,27 +403,27 @@ bool pool_look_at_next(struct daemon *d)
 
 void pool_note_earlier(struct daemon *d, enum pool_enforced earlier)
 {
-	if (d->pool)
-		d->pool->was_by_cgroups = earlier == POOL_BY_CGROUPS;
+	if (d->follow.pool)
+		d->follow.pool->was_by_cgroups = earlier == POOL_BY_CGROUPS;
 }
 
 void pool_start(struct daemon *d)
 {
-	if (d->pool->was_by_cgroups && !bounds_of(d)) /* or updates would have no effect */
+	if (d->follow.pool->was_by_cgroups && !bounds_of(d)) /* or updates would have no effect */
 		pool_give_back(d);
-	d->pool->again = loop_timer_new(d->loop, try_again, d);
-	d->pool->watch_due = loop_timer_new(d->loop, watch_written, d);
-	d->pool->any_due = true;
+	d->follow.pool->again = loop_timer_new(d->loop, try_again, d);
+	d->follow.pool->watch_due = loop_timer_new(d->loop, watch_written, d);
+	d->follow.pool->any_due = true;
 	if (bounds_of(d))
 		log_line(LOG_INFO, "pool-by-cgroups",
 			"cgroups=%s text=\"the shared pool is what the kubelet's cgroups are bounded "
 			"to\"",
-			d->pool->tree.root);
+			d->follow.pool->tree.root);
 }
 
 void pool_stop(struct daemon *d)
 {
-	struct pool_bounds *p = d->pool;
+	struct pool_bounds *p = d->follow.pool;
 
 	if (!p)
 		return;
@@ -434,12 +436,12 @@ void pool_stop(struct daemon *d)
 	loop_timer_close(p->again);
 	loop_timer_close(p->watch_due);
 	free(p);
-	d->pool = NULL;
+	d->follow.pool = NULL;
 }
 
 const struct cgroup_tree *pool_tree(const struct daemon *d)
 {
-	return &d->pool->tree;
+	return &d->follow.pool->tree;
 }
 
 /* CPUs that the pool leaves to nobody. */
@@ -456,7 +458,7 @@ struct status_pool pool_status(const struct daemon *d)
 {
 	const struct ledger *l = engine_ledger(d->engine);
 	const struct bounds *b = ledger_view(l)->bounds;
-	const struct pool_bounds *p = d->pool;
+	const struct pool_bounds *p = d->follow.pool;
 	struct status_pool s = {
 		.enforced = pool_enforced_words[b ? POOL_BY_CGROUPS : POOL_BY_UPDATES],
 		.idle = idle_cpus(l),

@@ -60,7 +60,8 @@ static void widen(struct walk *k, const char *path)
 
 static void look_below(struct walk *k, const char *path, enum kind above, unsigned depth);
 
-static void look_at(struct walk *k, const char *path, const char *name, enum kind above, unsigned depth)
+static void look_at(
+	struct walk *k, const char *path, const char *name, enum kind above, unsigned depth)
 {
 	enum kind kind = kind_of(name);
 
@@ -96,7 +97,7 @@ static void look_below(struct walk *k, const char *path, enum kind above, unsign
 
 void pool_give_back(struct daemon *d)
 {
-	struct walk k = {.tree = &d->pool->tree, .all = &d->topo.cpus};
+	struct walk k = {.tree = &d->follow.pool->tree, .all = &d->topo.cpus};
 	char why[2 * sizeof k.e.text];
 
 	if (!*k.tree->root)

@@ -42,12 +42,12 @@ struct quiet {
 	struct tunables tunables;
 	struct err irqs_why, cpus_why; /* why they cannot be written; code 0: they can */
 	struct loop_timer *turn;
-	bool turns, again;        /* a round is under way, and another one is due after it */
+	bool turns, again; /* a round is under way, and another one is due after it */
 	enum step step;
-	DIR *folder;              /* that the step reads */
-	char *at;                 /* what it looked at last; NULL: nothing yet */
-	unsigned cpu;             /* the next one */
-	struct quiet_plan plan;   /* of this round, or the last one; its profiles: */
+	DIR *folder;            /* that the step reads */
+	char *at;               /* what it looked at last; NULL: nothing yet */
+	unsigned cpu;           /* the next one */
+	struct quiet_plan plan; /* of this round, or the last one; its profiles: */
 	struct frequency_profiles profiles;
 	struct cpuset irq_before; /* plan.irq of the round before */
 	bool irq_changed;         /* since then, or nobody knows */
@@ -66,7 +66,7 @@ static const struct kept_list *kept(const struct daemon *d)
 
 static bool is_at_work(const struct daemon *d)
 {
-	const struct quiet *q = d->quiet;
+	const struct quiet *q = d->follow.quiet;
 
 	return kept(d)->nr || !cpuset_empty(&q->plan.irq) || !cpuset_empty(&q->plan.frequency);
 }
@@ -101,7 +101,7 @@ static void note_written(struct quiet *q, const char *file, const char *text)
 
 static void forget(struct daemon *d, const char *file)
 {
-	note_written(d->quiet, file, "");
+	note_written(d->follow.quiet, file, "");
 	(void)keep(d, file, "", NULL); /* what cannot be recorded is given back once more */
 }
 
@@ -126,7 +126,7 @@ static bool find_written(const struct quiet *q, const char *file, struct cpuset 
 
 static int read_interrupt(const struct daemon *d, struct look *k, struct err *e)
 {
-	const struct quiet *q = d->quiet;
+	const struct quiet *q = d->follow.quiet;
 	const struct cpuset *online = &d->topo.cpus;
 	const struct kept *old = kept_find(kept(d), k->file);
 	struct cpuset was, wrote;
@@ -163,14 +163,14 @@ static int move(struct daemon *d, const struct look *k, struct err *e)
 	int rc = back ? 0 : keep(d, k->file, irq_format(k->file, &k->was, was), e);
 
 	if (!rc)
-		rc = tunable_write(
-			&d->quiet->tunables, k->file, irq_format(k->file, &k->want, want), e);
+		rc = tunable_write(&d->follow.quiet->tunables, k->file,
+			irq_format(k->file, &k->want, want), e);
 	if (rc)
 		return rc;
 	if (back)
 		forget(d, k->file);
 	else
-		note_written(d->quiet, k->file, want);
+		note_written(d->follow.quiet, k->file, want);
 	return 0;
 }
 
@@ -184,7 +184,7 @@ static void count(struct quiet *q, const struct look *k, bool kept_off)
 
 static void look_at_interrupt(struct daemon *d, const char *file)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	struct look k = {.file = file};
 	struct err e;
 	int rc = read_interrupt(d, &k, &e);
@@ -232,19 +232,19 @@ static const char *next_name(struct quiet *q, const char *path)
 }
 
 /* Whether there is something to do, or to undo, where nothing can be written. */
-static void note_why_not(struct daemon *d, const char *folder, const struct cpuset *wished,
-	const struct err *why)
+static void note_why_not(
+	struct daemon *d, const char *folder, const struct cpuset *wished, const struct err *why)
 {
 	const struct kept *k = kept_after(kept(d), folder);
 
 	if (!cpuset_empty(wished) || (k && text_behind(k->key, folder)))
-		note_problem(d->quiet, why);
+		note_problem(d->follow.quiet, why);
 }
 
 /* It moves interrupts by itself, and does not know of our containers. */
 static enum step look_for_balancer(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	char path[PATH_MAX], name[sizeof "irqbalance\n"] = "";
 
 	if (q->looked_for_balancer || cpuset_empty(&q->plan.irq))
@@ -270,7 +270,7 @@ static enum step look_for_balancer(struct daemon *d)
 
 static enum step look_at_default(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	if (q->irqs_why.code) {
 		note_why_not(d, TUNABLE_IRQS "/", &q->plan.irq, &q->irqs_why);
@@ -282,7 +282,7 @@ static enum step look_at_default(struct daemon *d)
 
 static enum step look_at_interrupts(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	const char *name;
 	char file[TUNABLE_FILE_MAX];
 	struct err e;
@@ -303,7 +303,7 @@ static enum step look_at_interrupts(struct daemon *d)
 /* Interrupts whose devices are gone, one after another. */
 static enum step look_at_gone(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	const struct kept *k = kept_after(kept(d), q->at ? q->at : TUNABLE_IRQS "/");
 	char text[IRQ_TEXT_MAX];
 
@@ -343,7 +343,7 @@ struct cpu_write {
 static unsigned plan_writes(struct daemon *d, bool online, struct cpu_value *values, unsigned nr,
 	struct cpu_write writes[CPU_VALUES_MAX])
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	unsigned nr_writes = 0;
 
 	for (unsigned i = 0; i < nr; i++) {
@@ -386,19 +386,19 @@ static void write_values(struct daemon *d, bool online, struct cpu_write *writes
 			if (w->done)
 				continue;
 			w->done = !tunable_write(
-				&d->quiet->tunables, w->value->file, w->value->want, &e);
+				&d->follow.quiet->tunables, w->value->file, w->value->want, &e);
 			if (w->done && w->back)
 				forget(d, w->value->file);
 			if (!w->done && try == TRIES && online)
-				note_problem(d->quiet, &e);
+				note_problem(d->follow.quiet, &e);
 		}
 }
 
-/* An offline CPU has no profile: what it had comes back as far as the kernel takes it, which it does
- * where another CPU has the same clock, and else when it is online again. */
+/* An offline CPU has no profile: what it had comes back as far as the kernel takes it, which it
+ * does where another CPU has the same clock, and else when it is online again. */
 static void look_at_cpu(struct daemon *d, unsigned cpu)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	const bool online = cpuset_has(&d->topo.cpus, cpu);
 	const struct frequency_profile *p = online && cpuset_has(&q->plan.frequency, cpu)
 						    ? &q->profiles.at[q->plan.profile[cpu]]
@@ -421,12 +421,13 @@ static bool concerns(const struct daemon *d, unsigned cpu)
 
 	cpufreq_folder(cpu, folder);
 	const struct kept *k = kept_after(kept(d), folder);
-	return cpuset_has(&d->quiet->plan.frequency, cpu) || (k && text_behind(k->key, folder));
+	return cpuset_has(&d->follow.quiet->plan.frequency, cpu) ||
+	       (k && text_behind(k->key, folder));
 }
 
 static enum step look_at_cpus(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	if (q->cpus_why.code) {
 		note_why_not(d, TUNABLE_CPUS "/", &q->plan.frequency, &q->cpus_why);
@@ -461,7 +462,7 @@ static void close_all(struct quiet *q)
 
 static void begin_round(struct daemon *d, const struct quiet_plan *plan)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	close_all(q);
 	q->irq_changed = q->irq_changed || !cpuset_equal(&q->plan.irq, &plan->irq);
@@ -503,7 +504,7 @@ static void log_round(const struct quiet *q)
 /* Mode release: whether all has come back. */
 static void log_release(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	if (kept(d)->nr)
 		log_line(LOG_ERROR, "quiet-not-given-back",
@@ -519,7 +520,7 @@ static void log_release(struct daemon *d)
 
 static void end_round(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	log_round(q);
 	q->said_rewritten = q->said_rewritten || q->now.moved_back;
@@ -537,7 +538,7 @@ static void end_round(struct daemon *d)
 static void quiet_turn(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 	const uint64_t until = loop_monotonic_ns() + TURN_NS;
 
 	if (!q->turns) {
@@ -584,7 +585,7 @@ static void log_why_not(const char *what, const struct err *e)
 /* Once, when it begins to matter. */
 static void say_why_not(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	if (q->said_why || !(may_be_wished(&d->settings) || kept(d)->nr))
 		return;
@@ -595,7 +596,7 @@ static void say_why_not(struct daemon *d)
 
 void quiet_note_all(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	if (!q || d->settings.mode != MODE_MANAGE)
 		return;
@@ -607,13 +608,13 @@ void quiet_note_all(struct daemon *d)
 
 void quiet_look_again(struct daemon *d)
 {
-	if (d->quiet && is_at_work(d))
+	if (d->follow.quiet && is_at_work(d))
 		quiet_note_all(d);
 }
 
 void quiet_note_record(struct daemon *d, const struct record *r)
 {
-	if (!d->quiet || r->quiet || r->quota)
+	if (!d->follow.quiet || r->quiet || r->quota)
 		return;
 	if (is_at_work(d) || (r->request && *r->request->ask.wishes.quiet))
 		quiet_note_all(d);
@@ -628,7 +629,7 @@ void quiet_start(struct daemon *d, const char *root)
 		return;
 	struct quiet *q = xcalloc(1, sizeof *q);
 
-	d->quiet = q;
+	d->follow.quiet = q;
 	q->root = text_equal(root, "/") ? "" : root;
 	tunables_find(root, &q->tunables, &q->irqs_why, &q->cpus_why);
 	q->turn = loop_timer_new(d->loop, quiet_turn, d);
@@ -640,7 +641,7 @@ void quiet_start(struct daemon *d, const char *root)
 
 void quiet_stop(struct daemon *d)
 {
-	struct quiet *q = d->quiet;
+	struct quiet *q = d->follow.quiet;
 
 	if (!q)
 		return;
@@ -648,12 +649,12 @@ void quiet_stop(struct daemon *d)
 	close_all(q);
 	kept_fini(&q->wrote);
 	free(q);
-	d->quiet = NULL;
+	d->follow.quiet = NULL;
 }
 
 bool quiet_status(const struct daemon *d, struct status_quiet *out)
 {
-	const struct quiet *q = d->quiet;
+	const struct quiet *q = d->follow.quiet;
 
 	if (!q || (!is_at_work(d) && !may_be_wished(&d->settings)))
 		return false;

@@ -1,4 +1,5 @@
-/* Pods' CFS quotas: lifted where a container of the pod has CPUs for itself, watched, and given back. */
+/* Pods' CFS quotas: lifted where a container of the pod has CPUs for itself, watched, and given
+ * back. */
 #include "quota.h"
 #include "daemon.h"
 
@@ -41,7 +42,7 @@ struct quotas {
 	struct {
 		VEC(struct quota_watched);
 	} watched; /* in order of pod_uid */
-	char *at; /* the pod that the sweep looked at last; NULL: none in this round */
+	char *at;  /* the pod that the sweep looked at last; NULL: none in this round */
 	uint64_t rewritten;
 	struct err problem; /* of a write; code 0: there is none */
 	char *failed_pod;   /* it was that pod's; else NULL */
@@ -93,7 +94,7 @@ static void unwatch(struct quotas *q, const char *pod_uid)
 static void on_touched(void *ctx)
 {
 	struct quota_watch *w = ctx;
-	struct quotas *q = w->d->quotas;
+	struct quotas *q = w->d->follow.quotas;
 	const struct kept *l = kept_find(lifted(w->d), w->pod_uid);
 	struct cgroup_quota found;
 
@@ -107,7 +108,7 @@ static void on_touched(void *ctx)
 
 static void watch_pod(struct daemon *d, const char *pod_uid, const char *cgroup)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 	char file[2 * CGROUP_PATH_MAX + sizeof "cpu.cfs_quota_us"];
 
 	if (is_watched(q, pod_uid))
@@ -157,8 +158,8 @@ static void forget(struct daemon *d, const char *pod_uid)
 	struct kept_note note = {.was = ""};
 	auto_free char *cgroup = l ? xstrdup(l->place) : NULL;
 
-	unwatch(d->quotas, pod_uid);
-	note_success(d->quotas, pod_uid);
+	unwatch(d->follow.quotas, pod_uid);
+	note_success(d->follow.quotas, pod_uid);
 	if (!l)
 		return;
 	note.place = cgroup;
@@ -181,8 +182,8 @@ static void log_lifted(const char *pod_uid, const char *cgroup, const char *was,
 		again ? " text=\"another program has set it; it is lifted again\"" : "");
 }
 
-static int write_none(const struct quotas *q, const char *cgroup, const struct cgroup_quota *found,
-	struct err *e)
+static int write_none(
+	const struct quotas *q, const char *cgroup, const struct cgroup_quota *found, struct err *e)
 {
 	char text[CGROUP_QUOTA_MAX];
 
@@ -204,7 +205,7 @@ static int note_quota(
 
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 	bool again = kept_find(lifted(d), pod_uid) && is_watched(q, pod_uid);
 	struct cgroup_quota found;
 	int rc = cgroup_read_quota(&q->cpu, cgroup, &found, e);
@@ -225,7 +226,8 @@ static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, s
 	return 0;
 }
 
-/* What the kubelet would set for the container as the ledger has it; CGROUP_NO_QUOTA: nobody knows. */
+/* What the kubelet would set for the container as the ledger has it; CGROUP_NO_QUOTA: nobody knows.
+ */
 static uint64_t quota_of_kubelet(const struct holding *h, uint64_t period_us)
 {
 	const struct ask *ask = &h->request.ask; /* Guaranteed: its limit is its request */
@@ -234,11 +236,12 @@ static uint64_t quota_of_kubelet(const struct holding *h, uint64_t period_us)
 	return limit ? quota_of_limit(limit, period_us) : CGROUP_NO_QUOTA;
 }
 
-/* One that was there before numafitd, or whose quota systemd has set again. One that has another was
- * resized while nobody listened, which is still to be heard of: only then is known what comes back. */
+/* One that was there before numafitd, or whose quota systemd has set again. One that has another
+ * was resized while nobody listened, which is still to be heard of: only then is known what comes
+ * back. */
 static int lift_container(struct daemon *d, const struct holding *h, struct err *e)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 	struct cgroup_quota found;
 	char path[CGROUP_PATH_MAX];
 	int rc = cgroup_path(h->request.cgroup, path, sizeof path, e);
@@ -252,7 +255,7 @@ static int lift_container(struct daemon *d, const struct holding *h, struct err 
 
 static int give_back_to_container(const struct daemon *d, const struct holding *h, struct err *e)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 	struct cgroup_quota found;
 	char path[CGROUP_PATH_MAX], text[CGROUP_QUOTA_MAX];
 	int rc = cgroup_path(h->request.cgroup, path, sizeof path, e);
@@ -287,7 +290,7 @@ int64_t quota_of_update(const struct daemon *d, const struct update *u)
 		return NRI_NO_QUOTA;
 	if (!h || !holding_has_own_cpus(h))
 		return 0;
-	const struct cgroup_quota found = quota_in_force(d->quotas, h);
+	const struct cgroup_quota found = quota_in_force(d->follow.quotas, h);
 	const uint64_t quota_us = quota_of_kubelet(h, found.period_us);
 	/* another one is what the kubelet has given the runtime since: it was resized */
 	bool is_newer = found.limited && found.quota_us != quota_us;
@@ -299,14 +302,14 @@ static void give_back_to_pod(struct daemon *d, const struct kept *l)
 	auto_free char *uid = xstrdup(l->key);
 	struct cgroup_quota found;
 	struct err e;
-	int rc = cgroup_read_quota(&d->quotas->cpu, l->place, &found, &e);
+	int rc = cgroup_read_quota(&d->follow.quotas->cpu, l->place, &found, &e);
 
 	if (!rc && !found.limited)
-		rc = cgroup_write_quota(&d->quotas->cpu, l->place, l->was, &e);
+		rc = cgroup_write_quota(&d->follow.quotas->cpu, l->place, l->was, &e);
 	if (!rc || is_gone(rc))
 		forget(d, uid);
 	else
-		note_failure(d->quotas, uid, &e);
+		note_failure(d->follow.quotas, uid, &e);
 }
 
 /* The containers with CPUs for themselves, and the pod's own cgroup: that of the first one's is
@@ -345,9 +348,9 @@ static void see_to(struct daemon *d, const char *pod_uid)
 	if (!is_to_lift(d))
 		return;
 	if (lift(d, pod_uid, &e))
-		note_failure(d->quotas, pod_uid, &e);
+		note_failure(d->follow.quotas, pod_uid, &e);
 	else
-		note_success(d->quotas, pod_uid);
+		note_success(d->follow.quotas, pod_uid);
 }
 
 /* What is due */
@@ -355,7 +358,7 @@ static void see_to(struct daemon *d, const char *pod_uid)
 static void quota_turn(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 	const uint64_t until = loop_monotonic_ns() + TURN_NS;
 
 	while (q->due.nr && loop_monotonic_ns() < until) {
@@ -369,7 +372,7 @@ static void quota_turn(void *ctx)
 
 void quota_note_pod(struct daemon *d, const char *pod_uid)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 
 	if (!q || !*q->cpu.root)
 		return;
@@ -385,7 +388,7 @@ void quota_note_all(struct daemon *d)
 	const struct ledger *l = ledger_of(d);
 	const char *before = "";
 
-	if (!d->quotas || !*d->quotas->cpu.root)
+	if (!d->follow.quotas || !*d->follow.quotas->cpu.root)
 		return;
 	if (!is_to_lift(d)) {
 		quota_give_back(d);
@@ -403,7 +406,7 @@ void quota_note_all(struct daemon *d)
 
 bool quota_look_at_next(struct daemon *d)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 
 	if (!q || !*q->cpu.root)
 		return false;
@@ -420,7 +423,7 @@ bool quota_look_at_next(struct daemon *d)
 void quota_give_back(struct daemon *d)
 {
 	const struct ledger *l = ledger_of(d);
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 	unsigned pods = 0;
 	struct err e;
 
@@ -446,7 +449,8 @@ void quota_give_back(struct daemon *d)
 	}
 	if (pods)
 		log_line(LOG_INFO, "quota-given-back",
-			"pods=%u text=\"pods with CPUs of their own have the kubelet's CFS quota again\"", pods);
+			"pods=%u text=\"pods with CPUs of their own have the kubelet's CFS quota again\"",
+			pods);
 }
 
 /* What failed is tried again, and what was written over and over is seen to once more. */
@@ -454,8 +458,8 @@ static void try_again(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	for (size_t i = 0; i < d->quotas->watched.nr; i++)
-		d->quotas->watched.at[i].watch->mends = 0;
+	for (size_t i = 0; i < d->follow.quotas->watched.nr; i++)
+		d->follow.quotas->watched.at[i].watch->mends = 0;
 	quota_note_all(d);
 }
 
@@ -484,7 +488,7 @@ void quota_start(struct daemon *d, const char *root)
 		free(q);
 		return;
 	}
-	d->quotas = q;
+	d->follow.quotas = q;
 	q->turn = loop_timer_new(d->loop, quota_turn, d);
 	q->again = loop_timer_new(d->loop, try_again, d);
 	if (find_tree(d, root, &q->cpu, &e)) {
@@ -502,7 +506,7 @@ void quota_start(struct daemon *d, const char *root)
 
 void quota_stop(struct daemon *d)
 {
-	struct quotas *q = d->quotas;
+	struct quotas *q = d->follow.quotas;
 
 	if (!q)
 		return;
@@ -517,12 +521,12 @@ void quota_stop(struct daemon *d)
 	free(q->at);
 	free(q->failed_pod);
 	free(q);
-	d->quotas = NULL;
+	d->follow.quotas = NULL;
 }
 
 struct status_quota quota_status(const struct daemon *d)
 {
-	const struct quotas *q = d->quotas;
+	const struct quotas *q = d->follow.quotas;
 	struct status_quota s = {.use = quota_use_words[d->settings.quota_use]};
 
 	if (!q)

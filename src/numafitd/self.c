@@ -40,7 +40,8 @@ const struct key_value *self_variables(
 	const struct daemon *d, const struct update *given, struct arena *a, size_t *nr)
 {
 	/* of a wide cpuset it has what the cgroups above leave */
-	const struct cpuset *cpus = cpuset_empty(&given->in_force) ? &given->cpus : &given->in_force;
+	const struct cpuset *cpus =
+		cpuset_empty(&given->in_force) ? &given->cpus : &given->in_force;
 	const struct nodeset nodes = topo_nodes_of(&d->topo, cpus);
 	const struct key_value all[] = {
 		{"NUMAFIT_CPUS", cpus_text(a, cpus)},
@@ -108,7 +109,7 @@ static bool folder_of(const struct self_files *s, const char *container_id, char
 const char *self_give(struct daemon *d, const char *container_id, const struct key_value *variables,
 	size_t nr, struct arena *a)
 {
-	struct self_files *s = d->self;
+	struct self_files *s = d->follow.self;
 	char folder[PATH_MAX], lines[SELF_TEXT_MAX];
 	struct err e = {0};
 	struct text t;
@@ -144,7 +145,7 @@ static void follow(struct daemon *d, const struct holding *h)
 	size_t nr;
 
 	if (!engine_wants(d->engine, h->request.container_id, &want) || want.untouched ||
-		!folder_of(d->self, h->request.container_id, folder))
+		!folder_of(d->follow.self, h->request.container_id, folder))
 		return;
 	(void)snprintf(path, sizeof path, "%.*s/self", (int)(sizeof path - sizeof "/self"), folder);
 	if (file_read_into(path, was, sizeof was, &e) < 0) /* most have none */
@@ -154,7 +155,7 @@ static void follow(struct daemon *d, const struct holding *h)
 	text_init(&t, is, sizeof is);
 	print_lines(variables, nr, &t);
 	if (variables && !text_equal(was, is) && write_file(folder, is, &e))
-		say_once(d->self, &e);
+		say_once(d->follow.self, &e);
 	arena_fini(&a);
 }
 
@@ -175,7 +176,7 @@ static void remove_folder(const struct self_files *s, const char *id)
 /* Of entries of the ledger. True: there are more. */
 static bool look_at_entries(struct daemon *d)
 {
-	struct self_files *s = d->self;
+	struct self_files *s = d->follow.self;
 	const struct ledger *l = engine_ledger(d->engine);
 
 	for (unsigned i = 0; i < AT_ONCE && s->at < ledger_count(l); i++)
@@ -186,13 +187,12 @@ static bool look_at_entries(struct daemon *d)
 /* Of containers that are gone. True: there may be more. */
 static bool look_at_folders(struct daemon *d)
 {
-	struct self_files *s = d->self;
+	struct self_files *s = d->follow.self;
 	const struct dirent *entry = NULL;
 	DIR *there = s->there ? s->there : opendir(s->folders);
 
 	for (unsigned i = 0; i < AT_ONCE && there && (entry = readdir(there)); i++)
-		if (*entry->d_name != '.' &&
-			!ledger_find(engine_ledger(d->engine), entry->d_name))
+		if (*entry->d_name != '.' && !ledger_find(engine_ledger(d->engine), entry->d_name))
 			remove_folder(s, entry->d_name);
 	s->there = there;
 	return entry;
@@ -201,7 +201,7 @@ static bool look_at_folders(struct daemon *d)
 static void self_turn(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct self_files *s = d->self;
+	struct self_files *s = d->follow.self;
 
 	if ((!s->there && look_at_entries(d)) || look_at_folders(d)) {
 		loop_timer_set(s->timer, 0);
@@ -219,7 +219,7 @@ static void self_turn(void *ctx)
 
 void self_note_change(struct daemon *d)
 {
-	struct self_files *s = d->self;
+	struct self_files *s = d->follow.self;
 
 	if (!s || !s->any)
 		return;
@@ -238,16 +238,16 @@ void self_start(struct daemon *d)
 	s->timer = loop_timer_new(d->loop, self_turn, d);
 	(void)snprintf(s->folders, sizeof s->folders, "%s/self", d->settings.run_directory);
 	s->any = access(s->folders, F_OK) == 0;
-	d->self = s;
+	d->follow.self = s;
 }
 
 void self_stop(struct daemon *d)
 {
-	if (!d->self)
+	if (!d->follow.self)
 		return;
-	if (d->self->there)
-		(void)closedir(d->self->there);
-	loop_timer_close(d->self->timer);
-	free(d->self);
-	d->self = NULL;
+	if (d->follow.self->there)
+		(void)closedir(d->follow.self->there);
+	loop_timer_close(d->follow.self->timer);
+	free(d->follow.self);
+	d->follow.self = NULL;
 }

@@ -95,7 +95,7 @@ char *status_document(const struct daemon *d)
 	info.quota = &quota;
 	if (quiet_status(d, &quiet))
 		info.quiet = &quiet;
-	if (d->moves && mover_show(moves_mover(d->moves), &moves))
+	if (d->follow.moves && mover_show(moves_mover(d->follow.moves), &moves))
 		info.moves = &moves;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
@@ -168,8 +168,8 @@ static void client_free(struct client *c)
 {
 	vec_fini(&c->question);
 	if (c->waits) {
-		if (c->s->d->moves)
-			moves_forget(c->s->d->moves, c);
+		if (c->s->d->follow.moves)
+			moves_forget(c->s->d->follow.moves, c);
 		TAILQ_REMOVE(&c->s->waiting, c, in);
 	} else {
 		TAILQ_REMOVE(&c->s->clients, c, in);
@@ -212,7 +212,7 @@ static void on_moves_answered(void *asker, const char *document)
 /* The answer may come at once, or later. */
 static void ask_for_moves(struct client *c, const char *question)
 {
-	struct moves_asker *moves = c->s->d->moves;
+	struct moves_asker *moves = c->s->d->follow.moves;
 	struct err e = {.text = "only in mode manage containers are moved"};
 
 	TAILQ_REMOVE(&c->s->clients, c, in);
@@ -309,7 +309,7 @@ int status_start(struct daemon *d, struct err *e)
 	TAILQ_INIT(&s->waiting);
 	s->look = loop_timer_new(d->loop, status_end_late, s);
 	s->again = loop_timer_new(d->loop, listen_again, s);
-	d->status = s;
+	d->show.status = s;
 	int rc = listen_now(s, e);
 	if (!rc || !run_directory_may_come(rc))
 		return rc;
@@ -322,7 +322,7 @@ int status_start(struct daemon *d, struct err *e)
 
 void status_stop(struct daemon *d)
 {
-	struct status_server *s = d->status;
+	struct status_server *s = d->show.status;
 
 	if (!s)
 		return;
@@ -335,7 +335,7 @@ void status_stop(struct daemon *d)
 	loop_timer_close(s->look);
 	loop_timer_close(s->again);
 	free(s);
-	d->status = NULL;
+	d->show.status = NULL;
 }
 
 static char *document_for_page(void *ctx)
@@ -347,14 +347,14 @@ void status_page_start(struct daemon *d)
 {
 	if (!*d->settings.ui_address)
 		return;
-	d->recent = recent_new();
-	d->page = ui_server_new(
-		&(struct ui_server_options){d->loop, &d->engine, &d->topo, &d->settings, d->recent},
+	d->show.recent = recent_new();
+	d->show.page = ui_server_new(&(struct ui_server_options){d->loop, &d->engine, &d->topo,
+					     &d->settings, d->show.recent},
 		&(struct ui_server_handler){d, document_for_page, log_event});
 }
 
 void status_page_stop(struct daemon *d)
 {
-	ui_server_free(steal(d->page));
-	recent_free(steal(d->recent));
+	ui_server_free(steal(d->show.page));
+	recent_free(steal(d->show.recent));
 }

@@ -100,21 +100,21 @@ static void drop_drift(struct sweep *s, struct drift *d)
 
 static void note_as_placed(struct daemon *d, const char *container_id)
 {
-	struct drift *drift = find_drift(d->sweep, container_id);
+	struct drift *drift = find_drift(d->follow.sweep, container_id);
 
 	if (drift && drift->by_a_client && !drift->was_placed) {
 		drift->was_placed = true;
 	} else if (drift) {
 		d->measured.metrics.healed += drift->counted;
-		drop_drift(d->sweep, drift);
+		drop_drift(d->follow.sweep, drift);
 	}
 }
 
 void sweep_note_update(struct daemon *d, const char *container_id)
 {
-	if (!d->sweep)
+	if (!d->follow.sweep)
 		return;
-	struct drift *drift = get_drift(d->sweep, container_id);
+	struct drift *drift = get_drift(d->follow.sweep, container_id);
 	drift->by_a_client = true;
 	drift->was_placed = false;
 }
@@ -179,7 +179,7 @@ static void log_drift(
 /* Found twice in the same way, a round apart: an update that is on its way has arrived by then. */
 static void act_on(struct daemon *d, const struct look *k, enum finding f)
 {
-	struct drift *drift = get_drift(d->sweep, k->h->request.container_id);
+	struct drift *drift = get_drift(d->follow.sweep, k->h->request.container_id);
 	uint32_t seen = checksum(k);
 
 	if (drift->seen != seen) {
@@ -187,7 +187,7 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
 		drift->noted = false;
 		return;
 	}
-	if (!cgroup_has_processes(d->in_force.cgroups, k->h->request.cgroup))
+	if (!cgroup_has_processes(d->follow.in_force.cgroups, k->h->request.cgroup))
 		return; /* it has ended, which the runtime will report */
 	if (!drift->noted) {
 		d->measured.counters.drifted += f == OTHERWISE;
@@ -203,9 +203,9 @@ static void act_on(struct daemon *d, const struct look *k, enum finding f)
  * a plugin does not report a start to us: processes that are there twice, a round apart, say so. */
 static void notice_start(struct daemon *d, const struct holding *h)
 {
-	if (!cgroup_has_processes(d->in_force.cgroups, h->request.cgroup))
+	if (!cgroup_has_processes(d->follow.in_force.cgroups, h->request.cgroup))
 		return;
-	struct drift *drift = get_drift(d->sweep, h->request.container_id);
+	struct drift *drift = get_drift(d->follow.sweep, h->request.container_id);
 	if (drift->runs)
 		engine_started(d->engine, loop_wall_ms(), h->request.container_id);
 	drift->runs = true;
@@ -220,8 +220,8 @@ static void sweep_look_at(struct daemon *d, const struct holding *h)
 	if (!h->request.cgroup || h->misplaced || updater_is_updating(d, h->request.container_id) ||
 		!engine_wants(d->engine, h->request.container_id, &k.want))
 		return;
-	int rc =
-		cgroup_read(d->in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
+	int rc = cgroup_read(
+		d->follow.in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : sweep_judge(d->engine, &k);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->request.container_id);
@@ -231,7 +231,7 @@ static void sweep_look_at(struct daemon *d, const struct holding *h)
 
 static enum step look_at_next_container(struct daemon *d)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	const struct holding *h = ledger_after(engine_ledger(d->engine), s->at ? s->at : "");
 	char *at = h ? xstrdup(h->request.container_id) : NULL;
 
@@ -245,7 +245,7 @@ static enum step look_at_next_container(struct daemon *d)
 
 static void forget_the_gone(struct daemon *d)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 
 	for (size_t i = s->drifts.nr; i-- > 0;)
 		if (!ledger_find(engine_ledger(d->engine), s->drifts.at[i].container_id))
@@ -266,7 +266,7 @@ static void log_machine_problem(struct sweep *s, const char *text)
 /* Only discovery knows where CPUs are that were offline since the start. */
 static int learn(struct daemon *d, struct err *e)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 	int rc = machine_load(d->settings.machine, t, NULL, NULL, e);
 
@@ -325,7 +325,7 @@ static void take_machine(struct daemon *d, struct topo *t)
 /* The machine as it is now, into *t, by what is known of it. learnt: in this round already. */
 static int apply_known(struct daemon *d, bool learnt, struct topo *t, struct err *e)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	int rc = hotplug_apply(&s->known, &s->now, t, e);
 
 	if (rc != -ENXIO || learnt)
@@ -338,7 +338,7 @@ static int apply_known(struct daemon *d, bool learnt, struct topo *t, struct err
  * so always: some firmware lists one with two nodes. */
 static bool is_doubtful(struct daemon *d)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 
 	if (!hotplug_contradicts(&d->topo, &s->now)) {
 		s->doubts = 0;
@@ -356,7 +356,7 @@ static int follow_machine(struct daemon *d, struct err *e)
 {
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	struct err odd = {0};
 
 	if (is_doubtful(d))
@@ -382,7 +382,7 @@ static int follow_machine(struct daemon *d, struct err *e)
 
 static enum step look_at_cpus(struct daemon *d)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	struct err e;
 
 	s->node = 0;
@@ -394,7 +394,7 @@ static enum step look_at_cpus(struct daemon *d)
 
 static enum step look_at_memory(struct daemon *d)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	struct err e = {0};
 	int rc = hotplug_read_node(s->root, &d->topo, s->node, &s->now, &e);
 
@@ -425,7 +425,7 @@ static enum step look_at_quotas(struct daemon *d)
 static enum step look_at_containers(struct daemon *d)
 {
 	/* without a connection no end of a container is known, and none could be updated */
-	bool can = d->in_force.cgroups && nri_conn_state(d->runtime.conn) == NRI_READY;
+	bool can = d->follow.in_force.cgroups && nri_conn_state(d->runtime.conn) == NRI_READY;
 
 	return can ? look_at_next_container(d) : UPDATE;
 }
@@ -450,15 +450,15 @@ static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 static void next_round(struct daemon *d)
 {
 	if (d->settings.sweep_interval_ms)
-		loop_timer_set(d->sweep->timer, d->settings.sweep_interval_ms);
+		loop_timer_set(d->follow.sweep->timer, d->settings.sweep_interval_ms);
 	else
-		loop_timer_stop(d->sweep->timer);
+		loop_timer_stop(d->follow.sweep->timer);
 }
 
 static void sweep_turn(void *ctx)
 {
 	struct daemon *d = ctx;
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 	uint64_t until = loop_monotonic_ns() + TURN_NS;
 
 	while (nri_conn_is_idle(d->runtime.conn) && s->step != ROUND_ENDS &&
@@ -481,24 +481,25 @@ void sweep_start(struct daemon *d, const char *root)
 			"text=\"the machine is not this one: its cgroups are not here\"");
 		return;
 	}
-	d->sweep = xcalloc(1, sizeof *d->sweep);
-	d->sweep->root = root;
-	d->sweep->known = d->topo;
-	d->sweep->timer = loop_timer_new(d->loop, sweep_turn, d);
+	d->follow.sweep = xcalloc(1, sizeof *d->follow.sweep);
+	d->follow.sweep->root = root;
+	d->follow.sweep->known = d->topo;
+	d->follow.sweep->timer = loop_timer_new(d->loop, sweep_turn, d);
 	next_round(d);
 }
 
 void sweep_settings_changed(struct daemon *d)
 {
-	if (!d->sweep && d->topo.this_machine)
+	if (!d->follow.sweep && d->topo.this_machine)
 		sweep_start(d, fault_root());
-	else if (d->sweep && d->sweep->step == LOOK_AT_CPUS) /* else when this round ends */
+	else if (d->follow.sweep &&
+		 d->follow.sweep->step == LOOK_AT_CPUS) /* else when this round ends */
 		next_round(d);
 }
 
 void sweep_stop(struct daemon *d)
 {
-	struct sweep *s = d->sweep;
+	struct sweep *s = d->follow.sweep;
 
 	if (!s)
 		return;
@@ -508,5 +509,5 @@ void sweep_stop(struct daemon *d)
 	vec_fini(&s->drifts);
 	free(s->at);
 	free(s);
-	d->sweep = NULL;
+	d->follow.sweep = NULL;
 }

@@ -63,7 +63,7 @@ static bool is_out_of_date(const struct daemon *d, const struct update *asked)
 static void updater_on_answer(void *ctx, const char *problem)
 {
 	struct daemon *d = ctx;
-	struct updater *t = d->updater;
+	struct updater *t = d->follow.updater;
 	bool overtaken = false;
 	char buf[512];
 
@@ -89,8 +89,8 @@ static bool has_ended(const struct daemon *d, const char *container_id)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), container_id);
 
-	return d->in_force.cgroups && h && h->request.cgroup &&
-	       !cgroup_has_processes(d->in_force.cgroups, h->request.cgroup);
+	return d->follow.in_force.cgroups && h && h->request.cgroup &&
+	       !cgroup_has_processes(d->follow.in_force.cgroups, h->request.cgroup);
 }
 
 /* Who has ended is not to be set any more. */
@@ -106,7 +106,7 @@ static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
 
 static void send_updates(struct daemon *d, const struct update_list *ups)
 {
-	struct updater *t = d->updater;
+	struct updater *t = d->follow.updater;
 	struct nri_reply list = {0};
 	char buf[512];
 	struct arena a;
@@ -130,12 +130,13 @@ static void update_misplaced(void *ctx)
 	struct daemon *d = ctx;
 	struct update_list ups = {0};
 
-	d->updater->gathers = false;
+	d->follow.updater->gathers = false;
 	/* before others are bounded no container gets CPUs that they may run on */
 	if (!nri_conn_takes_updates(d->runtime.conn) || !pool_is_enforced(d))
 		return;
-	if (d->moves && mover_is_copying(moves_mover(d->moves))) {
-		update_within(d->updater, AFTER_COPY_MS); /* the runtime would wait in the kernel */
+	if (d->follow.moves && mover_is_copying(moves_mover(d->follow.moves))) {
+		update_within(d->follow.updater,
+			AFTER_COPY_MS); /* the runtime would wait in the kernel */
 		return;
 	}
 	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
@@ -155,8 +156,8 @@ static bool is_in(const struct update_list *ups, const char *container_id)
 
 void updater_repeat(const struct daemon *d, const char *not_container_id, struct update_list *ups)
 {
-	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++) {
-		const char *id = d->updater->asked.at[i].container_id;
+	for (size_t i = 0; d->follow.updater && i < d->follow.updater->asked.nr; i++) {
+		const char *id = d->follow.updater->asked.at[i].container_id;
 		struct update want;
 
 		if (!text_equal(id, not_container_id) && !is_in(ups, id) &&
@@ -167,20 +168,20 @@ void updater_repeat(const struct daemon *d, const char *not_container_id, struct
 
 void updater_note_reply(struct daemon *d)
 {
-	if (d->updater)
-		d->updater->replied_ns = loop_monotonic_ns();
+	if (d->follow.updater)
+		d->follow.updater->replied_ns = loop_monotonic_ns();
 }
 
 /* It holds one lock from an event to the end of what the reply says (containerd, internal/nri). */
 void updater_note_event(struct daemon *d)
 {
-	if (d->updater)
-		d->updater->replied_ns = 0;
+	if (d->follow.updater)
+		d->follow.updater->replied_ns = 0;
 }
 
 bool updater_is_at_work(const struct daemon *d)
 {
-	const struct updater *t = d->updater;
+	const struct updater *t = d->follow.updater;
 	const uint64_t then = t ? t->replied_ns : 0;
 
 	return t && (t->asked.nr ||
@@ -189,15 +190,15 @@ bool updater_is_at_work(const struct daemon *d)
 
 bool updater_is_updating(const struct daemon *d, const char *container_id)
 {
-	for (size_t i = 0; d->updater && i < d->updater->asked.nr; i++)
-		if (text_equal(d->updater->asked.at[i].container_id, container_id))
+	for (size_t i = 0; d->follow.updater && i < d->follow.updater->asked.nr; i++)
+		if (text_equal(d->follow.updater->asked.at[i].container_id, container_id))
 			return true;
 	return false;
 }
 
 void updater_note_change(struct daemon *d)
 {
-	struct updater *t = d->updater;
+	struct updater *t = d->follow.updater;
 
 	if (!t || t->gathers || !ledger_view(engine_ledger(d->engine))->nr_misplaced)
 		return;
@@ -208,13 +209,13 @@ void updater_start(struct daemon *d)
 {
 	if (d->settings.mode != MODE_MANAGE)
 		return;
-	d->updater = xcalloc(1, sizeof *d->updater);
-	d->updater->timer = loop_timer_new(d->loop, update_misplaced, d);
+	d->follow.updater = xcalloc(1, sizeof *d->follow.updater);
+	d->follow.updater->timer = loop_timer_new(d->loop, update_misplaced, d);
 }
 
 void updater_stop(struct daemon *d)
 {
-	struct updater *t = d->updater;
+	struct updater *t = d->follow.updater;
 
 	if (!t)
 		return;
@@ -222,5 +223,5 @@ void updater_stop(struct daemon *d)
 	forget_asked(t);
 	vec_fini(&t->asked);
 	free(t);
-	d->updater = NULL;
+	d->follow.updater = NULL;
 }

@@ -90,8 +90,8 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 
 static void note_refused_for_moves(struct daemon *d, const struct admit_question *q)
 {
-	if (d->moves)
-		moves_note_refused(d->moves, q);
+	if (d->follow.moves)
+		moves_note_refused(d->follow.moves, q);
 }
 
 static void note_refused_pod(struct daemon *d)
@@ -434,8 +434,8 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), ups.nr, looks.read,
 		looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	log_left(d);
-	if (d->moves)
-		mover_note_synchronized(moves_mover(d->moves));
+	if (d->follow.moves)
+		mover_note_synchronized(moves_mover(d->follow.moves));
 	quota_note_all(d);
 	vec_fini(&ups);
 	sandboxes_free(&there);
@@ -566,22 +566,23 @@ static void advise_moves(void *ctx, const struct pod *pod, const char *words)
 
 static void start_moves(struct daemon *d)
 {
-	const struct cgroups *c = d->in_force.cgroups;
+	const struct cgroups *c = d->follow.in_force.cgroups;
 
 	if (d->settings.mode != MODE_MANAGE)
 		return;
-	d->moves = moves_new(&(struct moves_world){.mover = {.ctx = d,
-							   .loop = d->loop,
-							   .engine = &d->engine,
-							   .cpuset = d->pool ? pool_tree(d) : NULL,
-							   .memory = c ? &c->memory : NULL,
-							   .can = can_move,
-							   .follow_pool = follow_pool_for_move,
-							   .must_update = must_update_moved,
-							   .generation = generation_of,
-							   .is_updating = is_updating},
-		.settings = &d->settings,
-		.advise = advise_moves});
+	d->follow.moves = moves_new(
+		&(struct moves_world){.mover = {.ctx = d,
+					      .loop = d->loop,
+					      .engine = &d->engine,
+					      .cpuset = d->follow.pool ? pool_tree(d) : NULL,
+					      .memory = c ? &c->memory : NULL,
+					      .can = can_move,
+					      .follow_pool = follow_pool_for_move,
+					      .must_update = must_update_moved,
+					      .generation = generation_of,
+					      .is_updating = is_updating},
+			.settings = &d->settings,
+			.advise = advise_moves});
 }
 
 void wiring_start(struct daemon *d)
@@ -617,7 +618,7 @@ void wiring_start(struct daemon *d)
 void wiring_stop(struct daemon *d)
 {
 	nri_conn_close(d->runtime.conn);
-	moves_free(steal(d->moves));
+	moves_free(steal(d->follow.moves));
 	loop_timer_close(d->runtime.expire);
 	sweep_stop(d);
 	in_force_stop(d);

@@ -50,7 +50,7 @@ static bool is_answered(struct rig *r)
 
 static bool is_at_rest(struct rig *r)
 {
-	return !mover_is_busy(moves_mover(r->d.moves)) && is_quiet(r) && all_are_as_held(r);
+	return !mover_is_busy(moves_mover(r->d.follow.moves)) && is_quiet(r) && all_are_as_held(r);
 }
 
 static void ask(struct rig *r, const char *question)
@@ -59,7 +59,7 @@ static void ask(struct rig *r, const char *question)
 
 	arena_fini(&document.arena);
 	document.is_there = false;
-	if (moves_ask(r->d.moves, question, on_document, &document, &e))
+	if (moves_ask(r->d.follow.moves, question, on_document, &document, &e))
 		fail_msg("%s", e.text);
 	wait_until(r, is_answered);
 }
@@ -297,7 +297,7 @@ static void a_write_of_mems_that_fails_is_undone(void **state)
 	break_file(r, small, "cpuset.mems");
 	r->ignores = true; /* the runtime's own write would fail as well */
 	ask_for(r, "apply", 7);
-	while (mover_is_busy(moves_mover(r->d.moves)))
+	while (mover_is_busy(moves_mover(r->d.follow.moves)))
 		wait_until(r, is_quiet);
 	assert_true(cpus_are(r, small, "8-9"));
 	assert_null(ledger_view(engine_ledger(r->d.engine))->moving);
@@ -318,11 +318,11 @@ static void a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undon
 	remove_tree(r, "sys/fs/cgroup/kubepods/podp2/c2");
 	small->c.runs = false;
 	ask_for(r, "apply", 7);
-	while (mover_is_busy(moves_mover(r->d.moves)))
+	while (mover_is_busy(moves_mover(r->d.follow.moves)))
 		wait_until(r, is_quiet);
 	ask(r, "show");
 	assert_int_equal(document.moves.at[0].state, MOVE_GONE);
-	assert_int_equal(mover_counters(moves_mover(r->d.moves)).undone, 0);
+	assert_int_equal(mover_counters(moves_mover(r->d.follow.moves)).undone, 0);
 	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
 	end(r);
 }
@@ -337,7 +337,7 @@ static void slow_down(const struct rig *r, const struct box *b, char path[PATH_B
 
 static bool is_copying(struct rig *r)
 {
-	return mover_is_copying(moves_mover(r->d.moves));
+	return mover_is_copying(moves_mover(r->d.follow.moves));
 }
 
 static bool all_are_updated(struct rig *r)
@@ -385,7 +385,7 @@ static void while_memory_moves_no_event_writes_a_cpuset(void **state)
 	assert_false(all_are_updated(r));
 	int reader = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(reader >= 0);
-	while (mover_is_busy(moves_mover(r->d.moves)))
+	while (mover_is_busy(moves_mover(r->d.follow.moves)))
 		wait_until(r, is_quiet);
 	wait_until(r, all_are_updated);
 	assert_true(r->set > set);
@@ -413,7 +413,7 @@ static void a_second_plan_waits_for_the_first_ones_end(void **state)
 
 static bool has_moved(struct rig *r)
 {
-	return !mover_is_busy(moves_mover(r->d.moves));
+	return !mover_is_busy(moves_mover(r->d.follow.moves));
 }
 
 /* Else it would set for others what the container gets. */
@@ -444,7 +444,7 @@ static void what_is_no_question_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		document.is_there = false;
-		if (moves_ask(r->d.moves, bad[i], on_document, &document, &e)) {
+		if (moves_ask(r->d.follow.moves, bad[i], on_document, &document, &e)) {
 			assert_true(*e.text);
 			continue;
 		}
@@ -453,7 +453,7 @@ static void what_is_no_question_is_refused(void **state)
 			fail_msg("%s is taken", bad[i]);
 		arena_fini(&document.arena);
 	}
-	assert_int_equal(moves_ask(r->d.moves, "show", on_document, &document, &e), -ENOENT);
+	assert_int_equal(moves_ask(r->d.follow.moves, "show", on_document, &document, &e), -ENOENT);
 	document.arena = (struct arena){0};
 	end(r);
 }
@@ -466,14 +466,14 @@ static void who_hangs_up_is_not_answered_and_nothing_is_moved_for_it(void **stat
 	struct err e;
 
 	(void)state;
-	assert_int_equal(moves_ask(r->d.moves, question_for(r, "apply", 7, question), on_document,
-				 &document, &e),
+	assert_int_equal(moves_ask(r->d.follow.moves, question_for(r, "apply", 7, question),
+				 on_document, &document, &e),
 		0);
-	moves_forget(r->d.moves, &document);
+	moves_forget(r->d.follow.moves, &document);
 	for (unsigned i = 0; i < 100; i++)
 		wait_until(r, is_quiet);
 	assert_false(document.is_there);
-	assert_int_equal(moves_ask(r->d.moves, "show", on_document, &document, &e), -ENOENT);
+	assert_int_equal(moves_ask(r->d.follow.moves, "show", on_document, &document, &e), -ENOENT);
 	assert_true(cpus_are(r, small, "8-9"));
 	end(r);
 }

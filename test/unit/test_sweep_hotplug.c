@@ -178,7 +178,7 @@ static void the_journal_of_another_machine_is_set_aside(void **state)
 	r->box[0].c.runs = false;
 	start_daemon(r);
 	assert_true(is_there(r, "journal.other-machine"));
-	assert_null(r->d.sweep); /* and its cgroups are not here */
+	assert_null(r->d.follow.sweep); /* and its cgroups are not here */
 	rig_free(r);
 }
 

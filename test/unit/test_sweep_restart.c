@@ -111,7 +111,7 @@ static void both_are_elsewhere(struct rig *r)
 {
 	set_cpus(r, &r->box[0], "3");
 	set_cpus(r, &r->box[1], "4");
-	r->d.in_force.budget_ns = 0;
+	r->d.follow.in_force.budget_ns = 0;
 }
 
 static void cgroups_beyond_the_time_limit_are_read_later(void **state)
@@ -134,7 +134,7 @@ static void web_grew(struct rig *r)
 {
 	r->box[0].cpus = 8;
 	set_limits(r, &r->box[0]);
-	r->d.in_force.budget_ns = 0;
+	r->d.follow.in_force.budget_ns = 0;
 }
 
 static bool has_grown_to_eight(struct rig *r)
