@@ -279,8 +279,10 @@ static void learn_names(struct bundle *b)
 	b->may_learn = false;
 }
 
-/* A file of that name must not be there: a bundle is what there was at a time. */
-static FILE *open_bundle(const struct options *o, char name[NAME_MAX], struct err *e)
+/* A file of that name must not be there: a bundle is what there was at a time. *path is the file's,
+ * or NULL: standard output. */
+static FILE *open_bundle(
+	const struct options *o, char name[NAME_MAX], const char **path, struct err *e)
 {
 	time_t now = time(NULL);
 	struct tm tm;
@@ -293,35 +295,48 @@ static FILE *open_bundle(const struct options *o, char name[NAME_MAX], struct er
 		return NULL;
 	}
 	(void)strftime(name, NAME_MAX, "numafit-bundle-%Y%m%d-%H%M%S.tar", gmtime_r(&now, &tm));
-	const char *path = o->output ? o->output : name;
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, BUNDLE_MODE);
+	*path = o->output ? o->output : name;
+	int fd = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, BUNDLE_MODE);
 	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!to)
-		(void)err_set(e, errno, "%s: %s", path, strerror(errno));
+		(void)err_set(e, errno, "%s: %s", *path, strerror(errno));
 	return to;
+}
+
+/* All of it, or no file: half an archive would be taken for a bundle. */
+static int close_bundle(FILE *to, const char *path, struct err *e)
+{
+	bool failed = fflush(to) || ferror(to);
+	int why = errno;
+
+	if (path && fclose(to) && !failed) {
+		failed = true;
+		why = errno;
+	}
+	if (!failed)
+		return 0;
+	if (path)
+		(void)unlink(path);
+	return err_set(e, EIO, "the archive cannot be written: %s", strerror(why));
 }
 
 static int write_bundle(const struct call *c, struct bundle *b)
 {
 	char name[NAME_MAX];
 	struct err e = {0};
-	FILE *to = open_bundle(b->options, name, &e);
+	const char *path = NULL;
+	FILE *to = open_bundle(b->options, name, &path, &e);
 
 	if (!to)
 		return call_fail(c, EXIT_CANNOT, &e);
 	if (b->names)
 		learn_names(b);
 	put_parts(b, to);
-	bool failed = fflush(to) || ferror(to);
-	if (to != stdout && fclose(to))
-		failed = true;
-	if (failed) {
-		(void)err_set(&e, EIO, "the archive cannot be written: %s", strerror(errno));
+	if (close_bundle(to, path, &e))
 		return call_fail(c, EXIT_CANNOT, &e);
-	}
-	if (to != stdout)
-		(void)printf("%s\n", b->options->output ? b->options->output : name);
+	if (path)
+		(void)printf("%s\n", path);
 	return EXIT_DONE;
 }
 

@@ -268,8 +268,7 @@ static bool is_news(struct daemon *d)
 	return rc > 0 || (!rc && was_unreadable);
 }
 
-/* This node's part of the time, the same one at each change: nodes are spread by their names. */
-static uint64_t turn_of_node(uint64_t delay_ms, const char *node)
+uint64_t reload_turn_of_node(uint64_t delay_ms, const char *node)
 {
 	unsigned char hash[DIGEST_BYTES];
 	uint64_t number = 0;
@@ -295,7 +294,7 @@ static uint64_t time_to_wait(struct daemon *d)
 		return 0;
 	for (unsigned i = 0; settings_doc(i, &doc) && !changes; i++)
 		changes = differ(&d->configured.asked, wanted, i, was, is);
-	return changes ? turn_of_node(wanted->rollout_delay_ms, d->node_name) : 0;
+	return changes ? reload_turn_of_node(wanted->rollout_delay_ms, d->node_name) : 0;
 }
 
 static void reload_at_turn(void *ctx)

@@ -34,6 +34,9 @@ void reload_set_labels(struct daemon *d, const struct key_value *labels, size_t 
 void reload_set_kubelet(struct daemon *d, const char *kubelet_version);
 /* Why the daemon has ended itself: 0, nothing of that, or -EAGAIN with text. */
 int reload_verdict(const struct daemon *d, struct err *e);
+/* How many of these ms a changed file waits on the node of that name: the same at each change, and
+ * spread evenly over nodes, as the name's SHA-256 chooses it. */
+uint64_t reload_turn_of_node(uint64_t delay_ms, const char *node);
 /* For `numafit status`; false: there is no file. The texts are borrowed until the next turn. */
 bool reload_status(const struct daemon *d, struct status_config *out);
 

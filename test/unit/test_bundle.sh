@@ -63,5 +63,9 @@ see "about.txt names it" grep -q '^status.json .*; NOT HERE: ' "$dir/$folder/abo
 see "and not what there is" eval "! grep '^journal' '$dir/$folder/about.txt' | grep -q 'NOT HERE'"
 run "a full disk is an error" 3 sh -c "'$numafit' bundle --run-directory '$dir/run' -o - >/dev/full"
 see "and why" says err "No space left on device"
+run "so is a file that cannot be written to its end" 3 sh -c \
+	"trap '' XFSZ; ulimit -f 8; exec '$numafit' bundle --run-directory '$dir/run' -o '$dir/half.tar'"
+see "and why" says err "the archive cannot be written: File too large"
+see "no half of it stays" [ ! -e "$dir/half.tar" ]
 run "a mistyped option is" 2 "$numafit" bundle --redacted
 finish

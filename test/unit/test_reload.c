@@ -338,6 +338,26 @@ static void a_change_waits_for_the_turn_of_the_node(void **state)
 	assert_newcomer(r, "restricted", false);
 }
 
+static void nodes_have_their_turns_evenly_over_the_delay(void **state)
+{
+	enum { NODES = 1000, PARTS = 10, PART_MS = 60000 };
+	unsigned in[PARTS] = {0};
+	char name[32];
+
+	(void)state;
+	for (unsigned i = 0; i < NODES; i++) {
+		(void)snprintf(name, sizeof name, "worker-%u", i);
+		uint64_t turn = reload_turn_of_node(PARTS * PART_MS, name);
+
+		assert_true(turn < PARTS * PART_MS);
+		assert_int_equal(reload_turn_of_node(PARTS * PART_MS, name), turn);
+		in[turn / PART_MS]++;
+	}
+	for (unsigned i = 0; i < PARTS; i++)
+		assert_in_range(in[i], NODES / PARTS * 3 / 4, NODES / PARTS * 5 / 4);
+	assert_int_equal(reload_turn_of_node(0, "worker-1"), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -353,6 +373,7 @@ int main(void)
 		CASE(the_pool_keeps_a_cpu_when_all_others_are_held),
 		CASE(a_setting_that_changes_nothing_is_logged_when_it_is_read),
 		CASE(a_change_waits_for_the_turn_of_the_node),
+		cmocka_unit_test(nodes_have_their_turns_evenly_over_the_delay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
