@@ -124,7 +124,8 @@ void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, 
 /* Nobody knows yet whether it was bound: for one that was assumed assume_ms count from now on. */
 void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_ms);
 /* It was bound where it was assumed to be, which put_pod() has not shown yet: it is neither assumed
- * again nor forgotten. */
+ * again nor forgotten, and counts until it is removed or, once assume_ms are over, a new list has
+ * no such pod. */
 void sched_cluster_confirm(struct sched_cluster *c, const char *uid);
 /* It was not bound. */
 void sched_cluster_forget(struct sched_cluster *c, const char *uid);
@@ -138,7 +139,7 @@ enum sched_cluster_kind {
 	CLUSTER_NODES,
 	CLUSTER_REPORTS,
 	CLUSTER_NUMATOPOLOGIES,
-	CLUSTER_PODS, /* assumed ones stay */
+	CLUSTER_PODS, /* assumed ones stay for assume_ms */
 	NR_CLUSTER_KINDS
 };
 void sched_cluster_begin(struct sched_cluster *c, enum sched_cluster_kind kind);

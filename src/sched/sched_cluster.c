@@ -227,6 +227,11 @@ static bool leaves_something(struct sched_cluster *c, struct tracked_pod *p)
 	return false;
 }
 
+static bool is_to_be_bound(const struct tracked_pod *p)
+{
+	return p->assumed && !p->confirmed;
+}
+
 /* A pod is bound once, and has one name. */
 static bool is_same_binding(const struct tracked_pod *p, const struct sched_bound *b)
 {
@@ -343,11 +348,6 @@ void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid)
 		(void)leaves_something(c, p);
 }
 
-static bool is_to_be_bound(const struct tracked_pod *p)
-{
-	return p->assumed && !p->confirmed;
-}
-
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
 {
 	const struct tracked_pod *there = sched_index_find(&c->pods, b->pod->uid);
@@ -373,8 +373,10 @@ void sched_cluster_confirm(struct sched_cluster *c, const char *uid)
 {
 	struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
-	if (p && p->assumed)
-		p->confirmed = true;
+	if (!p || !p->assumed)
+		return;
+	p->confirmed = true;
+	p->round = c->round[CLUSTER_PODS];
 }
 
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)
@@ -401,7 +403,10 @@ void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 		stop_ageing(&c->age, p);
 		p->overdue = p->node->changed = true;
 		expire_pod(c, p, now_ms);
-		if (p->assumed || (p->gone && p->expired))
+		/* confirmed, and in no list since */
+		bool is_missing = p->assumed && !c->listing[CLUSTER_PODS] &&
+				  p->round != c->round[CLUSTER_PODS];
+		if (is_to_be_bound(p) || is_missing || (p->gone && p->expired))
 			drop_pod(c, p);
 	}
 }
@@ -456,7 +461,10 @@ static void sweep_pods(struct sched_cluster *c)
 {
 	for (size_t i = 0; i < c->pods.cap;) {
 		struct tracked_pod *p = (struct tracked_pod *)(void *)c->pods.slot[i];
-		bool is_swept = p && !p->assumed && !p->gone && p->round != c->round[CLUSTER_PODS];
+		/* a list from the API server's memory may be older than a binding */
+		bool may_be_newer = p && p->assumed && !(p->confirmed && p->overdue);
+		bool is_swept =
+			p && !may_be_newer && !p->gone && p->round != c->round[CLUSTER_PODS];
 
 		if (!is_swept || leaves_something(c, p))
 			i++; /* else another one may have moved into its slot */

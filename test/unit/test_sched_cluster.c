@@ -96,13 +96,35 @@ static void a_confirmed_binding_is_neither_assumed_again_nor_forgotten(void **st
 	assume(&r, "a", "m", 4, 0);
 	assume(&r, "a", "n", 4, 1);
 	sched_cluster_forget(r.c, "a");
-	sched_cluster_begin(r.c, CLUSTER_PODS); /* a list from before the binding */
-	sched_cluster_sweep(r.c, CLUSTER_PODS);
+	sched_cluster_expire(r.c, r.now_ms + 2 * RIG_ASSUME_MS);
 	assert_left(&r, "n", 12, 16);
 	assert_left(&r, "m", 16, 16);
 	put(&r, "a", "n", 4, 0);
 	assert_left(&r, "n", 12, 16);
 	sched_cluster_remove_pod(r.c, "a");
+	assert_left(&r, "n", 16, 16);
+	rig_fini(&r);
+}
+
+static void a_confirmed_binding_is_gone_when_a_list_does_not_have_it_after_a_time(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, 0);
+	sched_cluster_confirm(r.c, "a");
+	sched_cluster_begin(r.c, CLUSTER_PODS); /* it may be older than the binding */
+	assume(&r, "b", "n", 1, 0);
+	sched_cluster_confirm(r.c, "b");
+	sched_cluster_sweep(r.c, CLUSTER_PODS);
+	assert_left(&r, "n", 11, 16);
+	sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS);
+	assert_left(&r, "n", 15, 16); /* b was bound when that list had begun */
+	sched_cluster_begin(r.c, CLUSTER_PODS);
+	sched_cluster_sweep(r.c, CLUSTER_PODS);
 	assert_left(&r, "n", 16, 16);
 	rig_fini(&r);
 }
@@ -468,6 +490,8 @@ int main(void)
 		cmocka_unit_test(a_binding_that_is_never_confirmed_is_dropped_after_a_time),
 		cmocka_unit_test(a_renewed_binding_counts_from_then_on),
 		cmocka_unit_test(a_confirmed_binding_is_neither_assumed_again_nor_forgotten),
+		cmocka_unit_test(
+			a_confirmed_binding_is_gone_when_a_list_does_not_have_it_after_a_time),
 		cmocka_unit_test(a_pod_with_unknown_zones_is_subtracted_from_all_zones),
 		cmocka_unit_test(
 			a_pod_without_exclusive_resources_is_not_waited_for_on_nodes_that_name_pods),
