@@ -101,3 +101,8 @@ int file_set(const char *path, const char *text, struct err *e)
 	(void)close(fd);
 	return error ? err_set(e, error, "%s: \"%s\": %s", path, text, strerror(error)) : 0;
 }
+
+bool file_is_gone(int rc)
+{
+	return rc == -ENOENT || rc == -ENODEV;
+}

@@ -2,6 +2,7 @@
 #define NUMAFIT_IO_FILE_H
 
 #include <numafit/err.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Files that are read whole, be they as long as their size says or, like the kernel's, of no size
@@ -23,5 +24,8 @@ int file_read_into(const char *path, char *buf, size_t cap, struct err *e);
 /* Set a file that is there, the kernel's or one like it, to the text by one write(2). 0, or -errno with
  * text: open(2)'s and write(2)'s. */
 int file_set(const char *path, const char *text, struct err *e);
+
+/* Of an error (-errno): the file, or what a file of the kernel is of, is there no more. */
+bool file_is_gone(int rc);
 
 #endif

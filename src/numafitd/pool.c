@@ -5,8 +5,8 @@
 #include "pool_state.h"
 #include "updater.h"
 
+#include <io/file.h>
 #include <io/log.h>
-#include <io/watch.h>
 #include <mover/moves.h>
 #include <numafit/bounds.h>
 #include <numafit/text.h>
@@ -20,20 +20,6 @@
  * over and over is answered MENDS_MAX times in a row, and then at that pace. WATCHED_SPARE: that
  * many cgroups that are gone may be watched meanwhile. */
 enum { AGAIN_MS = 1000, MENDS_MAX = 10, WATCHED_SPARE = 64 };
-
-/* A cgroup that is watched. */
-struct watched {
-	struct daemon *d;
-	struct watch *watch;
-	char *path;
-	unsigned mends; /* in this second */
-	bool logged;
-};
-/* In order of paths. */
-struct watched_cgroup {
-	char *path; /* borrowed from: */
-	struct watched *watched;
-};
 
 static struct bounds *bounds_of(const struct daemon *d)
 {
@@ -87,40 +73,12 @@ int pool_choose(struct daemon *d, const char *root, struct err *e)
 	return 0;
 }
 
-/* The kernel's error where the directory is there no more, or is just going. */
-static bool is_gone(int rc)
-{
-	return rc == -ENOENT || rc == -ENODEV;
-}
-
 /* Watching */
 
 static const char *file_of(const struct pool_bounds *p, const char *path, char *buf, size_t cap)
 {
 	(void)snprintf(buf, cap, "%s%s/cpuset.cpus", p->tree.root, path);
 	return buf;
-}
-
-static size_t watched_position(const struct pool_bounds *p, const char *path)
-{
-	return text_position(p->watched.at, p->watched.nr, sizeof *p->watched.at, path);
-}
-
-static bool is_watched(const struct pool_bounds *p, const char *path)
-{
-	size_t i = watched_position(p, path);
-
-	return i < p->watched.nr && text_equal(p->watched.at[i].path, path);
-}
-
-static void unwatch(struct pool_bounds *p, size_t i)
-{
-	struct watched *w = p->watched.at[i].watched;
-
-	vec_remove(&p->watched, i);
-	watch_close(w->watch);
-	free(w->path);
-	free(w);
 }
 
 /* Whether the cgroup was found with another set than was written, so that it is to be written
@@ -131,7 +89,7 @@ static bool note_if_changed(struct daemon *d, struct bounds_node *n)
 	struct cpuset found;
 	int rc = cgroup_read_cpus(&p->tree, bounds_path(n), &found, NULL);
 
-	if (is_gone(rc)) {
+	if (file_is_gone(rc)) {
 		(void)bounds_note_gone(bounds_of(d), n);
 		return false;
 	}
@@ -143,7 +101,7 @@ static bool note_if_changed(struct daemon *d, struct bounds_node *n)
 	return true;
 }
 
-static void log_rewritten(const struct watched *w)
+static void log_rewritten(const struct watched_file *f)
 {
 	char path[512];
 
@@ -151,33 +109,32 @@ static void log_rewritten(const struct watched *w)
 		"cgroup=%s text=\"another program has changed its cpuset.cpus; it is written again\" "
 		"action=\"none needed if this is systemd; else see what sets AllowedCPUs or cpuset.cpus "
 		"there\"",
-		log_text(path, sizeof path, w->path));
+		log_text(path, sizeof path, f->key));
 }
 
-static void on_touched(void *ctx)
+static void on_bound_touched(void *ctx, struct watched_file *f)
 {
-	struct watched *w = ctx;
-	struct daemon *d = w->d;
+	struct daemon *d = ctx;
 	struct bounds *b = bounds_of(d);
-	struct bounds_node *n = b ? bounds_find(b, w->path) : NULL;
+	struct bounds_node *n = b ? bounds_find(b, f->key) : NULL;
 
-	if (!n || w->mends >= MENDS_MAX || !note_if_changed(d, n))
+	if (!n || f->mends >= MENDS_MAX || !note_if_changed(d, n))
 		return;
-	if (!w->logged)
-		log_rewritten(w);
-	w->logged = true;
-	if (++w->mends == MENDS_MAX)
+	if (!f->logged)
+		log_rewritten(f);
+	f->logged = true;
+	if (++f->mends == MENDS_MAX)
 		loop_timer_set(d->follow.pool->again, AGAIN_MS);
 	pool_follow_event(d);
 }
 
 static void forget_unbounded(struct daemon *d)
 {
-	struct pool_bounds *p = d->follow.pool;
+	struct watched_files *w = &d->follow.pool->watched;
 
-	for (size_t i = p->watched.nr; i-- > 0;)
-		if (!bounds_find(bounds_of(d), p->watched.at[i].path))
-			unwatch(p, i);
+	for (size_t i = w->nr; i-- > 0;)
+		if (!bounds_find(bounds_of(d), w->at[i].key))
+			watched_files_remove(w, w->at[i].key);
 }
 
 static void watch_cgroup(struct daemon *d, const char *path)
@@ -185,17 +142,12 @@ static void watch_cgroup(struct daemon *d, const char *path)
 	struct pool_bounds *p = d->follow.pool;
 	char file[2 * CGROUP_PATH_MAX], shown[512];
 
-	if (p->watch_failed || is_watched(p, path))
+	if (p->watch_failed || watched_files_find(&p->watched, path))
 		return;
 	if (p->watched.nr > WATCHED_SPARE + 2 * bounds_count(bounds_of(d)))
 		forget_unbounded(d);
-	size_t i = watched_position(p, path);
-	struct watched *w = xcalloc(1, sizeof *w);
-	w->d = d;
-	w->path = xstrdup(path);
-	w->watch = watch_new_file(d->loop, file_of(p, path, file, sizeof file), on_touched, w);
-	*vec_insert(&p->watched, i) = (struct watched_cgroup){w->path, w};
-	if (w->watch || !cgroup_is_there(&p->tree, path))
+	if (watched_files_add(&p->watched, path, file_of(p, path, file, sizeof file)) ||
+		!cgroup_is_there(&p->tree, path))
 		return;
 	p->watch_failed = true;
 	log_line(LOG_WARN, "pool-not-watched",
@@ -254,9 +206,9 @@ static enum outcome make_writes(struct daemon *d, const struct bounds_writes *al
 		const struct bounds_write *w = &all->at[i];
 
 		int rc = write_set(p, w, failed ? NULL : e);
-		if (is_gone(rc) && bounds_note_gone(bounds_of(d), w->node))
+		if (file_is_gone(rc) && bounds_note_gone(bounds_of(d), w->node))
 			return PLAN_ANEW;
-		if (is_gone(rc)) { /* it comes with its container, which then is reported */
+		if (file_is_gone(rc)) { /* it comes with its container, which then is reported */
 			p->any_due = true;
 		} else if (rc) {
 			failed = failed ? failed : w;
@@ -372,11 +324,11 @@ static void try_again(void *ctx)
 	if (!bounds_of(d))
 		return;
 	for (size_t i = 0; i < p->watched.nr; i++) {
-		struct watched *w = p->watched.at[i].watched;
-		bool was_held = w->mends >= MENDS_MAX;
-		struct bounds_node *n = was_held ? bounds_find(bounds_of(d), w->path) : NULL;
+		struct watched_file *f = p->watched.at[i].file;
+		bool was_held = f->mends >= MENDS_MAX;
+		struct bounds_node *n = was_held ? bounds_find(bounds_of(d), f->key) : NULL;
 
-		w->mends = 0;
+		f->mends = 0;
 		if (n)
 			(void)note_if_changed(d, n);
 	}
@@ -411,6 +363,7 @@ void pool_start(struct daemon *d)
 {
 	if (d->follow.pool->was_by_cgroups && !bounds_of(d)) /* or updates would have no effect */
 		pool_give_back(d);
+	watched_files_start(&d->follow.pool->watched, d->loop, on_bound_touched, d);
 	d->follow.pool->again = loop_timer_new(d->loop, try_again, d);
 	d->follow.pool->watch_due = loop_timer_new(d->loop, watch_written, d);
 	d->follow.pool->any_due = true;
@@ -427,9 +380,7 @@ void pool_stop(struct daemon *d)
 
 	if (!p)
 		return;
-	while (p->watched.nr)
-		unwatch(p, p->watched.nr - 1);
-	vec_fini(&p->watched);
+	watched_files_stop(&p->watched);
 	for (size_t i = 0; i < p->to_watch.nr; i++)
 		free(p->to_watch.at[i]);
 	vec_fini(&p->to_watch);

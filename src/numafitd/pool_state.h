@@ -2,25 +2,21 @@
 #define NUMAFIT_NUMAFITD_POOL_STATE_H
 
 #include <host/cgroup.h>
-#include <io/loop.h>
+#include <io/watched_files.h>
 #include <numafit/vec.h>
 
 /* What pool*.c share. */
 
-struct watched_cgroup;
-
 struct pool_bounds {
 	struct cgroup_tree tree; /* root "": cgroups cannot enforce the pool here */
 	struct loop_timer *again, *watch_due;
-	struct {
-		VEC(struct watched_cgroup);
-	} watched;
+	struct watched_files watched; /* by path; mends: in this second */
 	struct {
 		VEC(char *);
-	} to_watch; /* cgroups that have been written */
+	} to_watch;          /* cgroups that have been written */
 	bool was_by_cgroups; /* in an earlier life */
-	bool any_due;    /* whatever serial and pool say */
-	uint64_t serial; /* of the tree, and the pool, for which all was written */
+	bool any_due;        /* whatever serial and pool say */
+	uint64_t serial;     /* of the tree, and the pool, for which all was written */
 	struct cpuset pool;
 	size_t left; /* of the cgroups that are looked at in this round (bounds_next()) */
 	uint64_t writes, rewritten;

@@ -77,12 +77,6 @@ static void note_problem(struct quiet *q, const struct err *e)
 		q->now.problem = *e;
 }
 
-/* The kernel's error where the file, or what it is of, is there no more. */
-static bool is_gone(int rc)
-{
-	return rc == -ENOENT || rc == -ENODEV;
-}
-
 static int keep(struct daemon *d, const char *file, const char *was, struct err *e)
 {
 	const struct kept *k = kept_find(kept(d), file);
@@ -191,7 +185,7 @@ static void look_at_interrupt(struct daemon *d, const char *file)
 	const bool hit = !rc && cpuset_intersects(&k.found, &q->plan.irq);
 	const bool ends = cpuset_equal(&k.want, &k.was);
 
-	if (rc && is_gone(rc))
+	if (rc && file_is_gone(rc))
 		forget(d, file);
 	else if (rc)
 		note_problem(q, &e);
@@ -311,7 +305,7 @@ static enum step look_at_gone(struct daemon *d)
 	q->at = k && text_behind(k->key, TUNABLE_IRQS "/") ? xstrdup(k->key) : NULL;
 	if (!q->at)
 		return LOOK_AT_CPUS;
-	if (is_gone(tunable_read(&q->tunables, q->at, text, sizeof text, NULL)))
+	if (file_is_gone(tunable_read(&q->tunables, q->at, text, sizeof text, NULL)))
 		forget(d, q->at);
 	return LOOK_AT_GONE;
 }
@@ -365,7 +359,7 @@ static unsigned plan_writes(struct daemon *d, bool online, struct cpu_value *val
 		} else if (!rc && back) {
 			forget(d, v->file);
 		}
-		if (is_gone(rc) && back && online) /* with its driver, as it seems */
+		if (file_is_gone(rc) && back && online) /* with its driver, as it seems */
 			forget(d, v->file);
 		else if (rc && online)
 			note_problem(q, &e);

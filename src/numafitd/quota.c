@@ -4,8 +4,9 @@
 #include "daemon.h"
 
 #include <host/cgroup.h>
+#include <io/file.h>
 #include <io/log.h>
-#include <io/watch.h>
+#include <io/watched_files.h>
 #include <numafit/cfs_quota.h>
 #include <numafit/cgroup_path.h>
 #include <numafit/text.h>
@@ -21,28 +22,14 @@ enum { KUBELET_PERIOD_US = 100 * 1000 };
  * over is answered MENDS_MAX times, and then at that pace. */
 enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, MENDS_MAX = 10 };
 
-/* A pod's cgroup that is watched. */
-struct quota_watch {
-	struct daemon *d;
-	struct watch *watch;
-	char *pod_uid;
-	unsigned mends; /* since the last pause */
-};
-struct quota_watched {
-	char *pod_uid; /* borrowed from: */
-	struct quota_watch *watch;
-};
-
 struct quotas {
 	struct cgroup_tree cpu; /* root "": it cannot be written */
 	struct loop_timer *turn, *again;
 	struct {
 		VEC(char *);
-	} due; /* pods that are to be seen to, in order */
-	struct {
-		VEC(struct quota_watched);
-	} watched; /* in order of pod_uid */
-	char *at;  /* the pod that the sweep looked at last; NULL: none in this round */
+	} due;                        /* pods that are to be seen to, in order */
+	struct watched_files watched; /* pods' cgroups, by pod_uid; mends: since the last pause */
+	char *at; /* the pod that the sweep looked at last; NULL: none in this round */
 	uint64_t rewritten;
 	struct err problem; /* of a write; code 0: there is none */
 	char *failed_pod;   /* it was that pod's; else NULL */
@@ -66,42 +53,17 @@ static bool is_to_lift(const struct daemon *d)
 
 /* Watching */
 
-static size_t watch_position(const struct quotas *q, const char *pod_uid)
+static void on_quota_touched(void *ctx, struct watched_file *f)
 {
-	return text_position(q->watched.at, q->watched.nr, sizeof *q->watched.at, pod_uid);
-}
-
-static bool is_watched(const struct quotas *q, const char *pod_uid)
-{
-	size_t i = watch_position(q, pod_uid);
-
-	return i < q->watched.nr && text_equal(q->watched.at[i].pod_uid, pod_uid);
-}
-
-static void unwatch(struct quotas *q, const char *pod_uid)
-{
-	if (!is_watched(q, pod_uid))
-		return;
-	size_t i = watch_position(q, pod_uid);
-	struct quota_watch *w = q->watched.at[i].watch;
-
-	vec_remove(&q->watched, i);
-	watch_close(w->watch);
-	free(w->pod_uid);
-	free(w);
-}
-
-static void on_touched(void *ctx)
-{
-	struct quota_watch *w = ctx;
-	struct quotas *q = w->d->follow.quotas;
-	const struct kept *l = kept_find(lifted(w->d), w->pod_uid);
+	struct daemon *d = ctx;
+	struct quotas *q = d->follow.quotas;
+	const struct kept *l = kept_find(lifted(d), f->key);
 	struct cgroup_quota found;
 
 	if (!l || cgroup_read_quota(&q->cpu, l->place, &found, NULL) || !found.limited)
 		return;
-	if (w->mends++ < MENDS_MAX)
-		quota_note_pod(w->d, w->pod_uid);
+	if (f->mends++ < MENDS_MAX)
+		quota_note_pod(d, f->key);
 	else
 		loop_timer_set(q->again, AGAIN_MS);
 }
@@ -111,16 +73,9 @@ static void watch_pod(struct daemon *d, const char *pod_uid, const char *cgroup)
 	struct quotas *q = d->follow.quotas;
 	char file[2 * CGROUP_PATH_MAX + sizeof "cpu.cfs_quota_us"];
 
-	if (is_watched(q, pod_uid))
-		return;
-	size_t i = watch_position(q, pod_uid);
-	struct quota_watch *w = xcalloc(1, sizeof *w);
 	(void)snprintf(
 		file, sizeof file, "%s%s/%s", q->cpu.root, cgroup, cgroup_quota_file(&q->cpu));
-	w->d = d;
-	w->pod_uid = xstrdup(pod_uid);
-	w->watch = watch_new_file(d->loop, file, on_touched, w); /* NULL: the sweep looks at it */
-	*vec_insert(&q->watched, i) = (struct quota_watched){w->pod_uid, w};
+	(void)watched_files_add(&q->watched, pod_uid, file); /* else the sweep looks at it */
 }
 
 /* Lifting and giving back */
@@ -158,18 +113,12 @@ static void forget(struct daemon *d, const char *pod_uid)
 	struct kept_note note = {.was = ""};
 	auto_free char *cgroup = l ? xstrdup(l->place) : NULL;
 
-	unwatch(d->follow.quotas, pod_uid);
+	watched_files_remove(&d->follow.quotas->watched, pod_uid);
 	note_success(d->follow.quotas, pod_uid);
 	if (!l)
 		return;
 	note.place = cgroup;
 	(void)engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUOTAS, pod_uid, &note, NULL);
-}
-
-/* The kernel's error where the cgroup is there no more, or is just going. */
-static bool is_gone(int rc)
-{
-	return rc == -ENOENT || rc == -ENODEV;
 }
 
 static void log_lifted(const char *pod_uid, const char *cgroup, const char *was, bool again)
@@ -206,7 +155,7 @@ static int note_quota(
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
 {
 	struct quotas *q = d->follow.quotas;
-	bool again = kept_find(lifted(d), pod_uid) && is_watched(q, pod_uid);
+	bool again = kept_find(lifted(d), pod_uid) && watched_files_find(&q->watched, pod_uid);
 	struct cgroup_quota found;
 	int rc = cgroup_read_quota(&q->cpu, cgroup, &found, e);
 
@@ -306,7 +255,7 @@ static void give_back_to_pod(struct daemon *d, const struct kept *l)
 
 	if (!rc && !found.limited)
 		rc = cgroup_write_quota(&d->follow.quotas->cpu, l->place, l->was, &e);
-	if (!rc || is_gone(rc))
+	if (!rc || file_is_gone(rc))
 		forget(d, uid);
 	else
 		note_failure(d->follow.quotas, uid, &e);
@@ -330,12 +279,12 @@ static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 		if (!*above)
 			(void)cgroup_path_above(h->request.cgroup, above, sizeof above, NULL);
 		rc = lift_container(d, h, e);
-		if (is_gone(rc)) /* it is still to come, or has ended */
+		if (file_is_gone(rc)) /* it is still to come, or has ended */
 			rc = 0;
 	}
 	if (!rc && cgroup_is_pods(above, pod_uid) && ledger_pod_is_unlimited(l, pod_uid))
 		rc = lift_pod(d, pod_uid, above, e);
-	return is_gone(rc) ? 0 : rc;
+	return file_is_gone(rc) ? 0 : rc;
 }
 
 static void see_to(struct daemon *d, const char *pod_uid)
@@ -459,7 +408,7 @@ static void try_again(void *ctx)
 	struct daemon *d = ctx;
 
 	for (size_t i = 0; i < d->follow.quotas->watched.nr; i++)
-		d->follow.quotas->watched.at[i].watch->mends = 0;
+		d->follow.quotas->watched.at[i].file->mends = 0;
 	quota_note_all(d);
 }
 
@@ -489,6 +438,7 @@ void quota_start(struct daemon *d, const char *root)
 		return;
 	}
 	d->follow.quotas = q;
+	watched_files_start(&q->watched, d->loop, on_quota_touched, d);
 	q->turn = loop_timer_new(d->loop, quota_turn, d);
 	q->again = loop_timer_new(d->loop, try_again, d);
 	if (find_tree(d, root, &q->cpu, &e)) {
@@ -510,9 +460,7 @@ void quota_stop(struct daemon *d)
 
 	if (!q)
 		return;
-	while (q->watched.nr)
-		unwatch(q, q->watched.at[q->watched.nr - 1].pod_uid);
-	vec_fini(&q->watched);
+	watched_files_stop(&q->watched);
 	for (size_t i = 0; i < q->due.nr; i++)
 		free(q->due.at[i]);
 	vec_fini(&q->due);
