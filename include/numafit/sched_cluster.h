@@ -123,14 +123,17 @@ void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);
 void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
 /* Nobody knows yet whether it was bound: for one that was assumed assume_ms count from now on. */
 void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_ms);
-/* It was bound where it was assumed to be, which put_pod() has not shown yet: it is neither assumed
- * again nor forgotten, and counts until it is removed or, once assume_ms are over, a new list has
- * no such pod. */
-void sched_cluster_confirm(struct sched_cluster *c, const char *uid);
+/* It was bound to the node that it was assumed for, which put_pod() has not shown yet: it is
+ * neither assumed again nor forgotten, and counts until it is removed or, once assume_ms are over,
+ * was in no list since it was assumed. as_assumed false: by another binding, so that its zones are
+ * not known. */
+void sched_cluster_confirm(struct sched_cluster *c, const char *uid, bool as_assumed);
 /* It was not bound. */
 void sched_cluster_forget(struct sched_cluster *c, const char *uid);
-/* Whether it was assumed, and neither confirmed nor shown since. */
-bool sched_cluster_is_assumed(const struct sched_cluster *c, const char *uid);
+/* The node for which the pod counts without put_pod() having shown it there; NULL: none. */
+const char *sched_cluster_assumed_on(const struct sched_cluster *c, const char *uid);
+/* The pod is there, and put_pod() would have no node for it. */
+void sched_cluster_note_unbound(struct sched_cluster *c, const char *uid);
 /* What time alone changes; every second or so. Costs nothing but for those whose time has come. */
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms);
 

@@ -15,28 +15,32 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-	STATUS_OK = 200,
-	STATUS_OTHER = 300,
-	STATUS_FORBIDDEN = 403,
-	STATUS_NOT_FOUND = 404,
-};
+enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_SERVER_ERROR = 500 };
 enum { ERROR_BYTES = 512, ZONES_TEXT_MAX = CPUSET_TEXT_MAX };
+/* Between two look-ups of one pod, twice as long each time, and how many may be under way. */
+enum { LOOK_AGAIN_MS = 1000, LOOK_AGAIN_MAX_MS = 30 * 1000, LOOKS_MAX = 4 };
 
 /* One request, until the API server has said what became of it. */
 struct bind {
 	struct bind *next, **at;
 	struct extender *x;
-	struct http_exchange *exchange; /* NULL: the client is gone */
+	struct http_exchange *exchange; /* NULL: the client is gone, or has its answer */
 	uint64_t since_ns;
 	struct extender_bind ask;
 	struct api_call *call;
 	enum extender_bound how;
 	bool assumed;
-	bool unsettled; /* answered, but the API server could not be asked what became of it */
 	uint64_t zones; /* by the NUMA nodes' ids */
 	int score;      /* that the scheduler got; -1: not from us */
+	/* The Binding as it was posted, and the hint in it or NULL. Another attempt posts the same,
+	 * so that it does not matter which of them the API server carries out. */
+	char *body, *hint;
 	char why[ERROR_BYTES]; /* what the API server has said against it */
+	bool may_be_done;      /* in spite of that, by an earlier attempt if not by the last */
+	/* kube-scheduler has its answer, but nobody knows what became of the Binding. */
+	bool unsettled;
+	uint64_t hold_until_ms; /* then its room is given back; UINT64_MAX: the server is away */
+	uint64_t look_at_ms, wait_ms;
 };
 
 /* What is known, and decided, of the pod at this moment. */
@@ -57,6 +61,8 @@ static void bind_free(struct bind *b)
 	if (b->next)
 		b->next->at = b->at;
 	extender_bind_fini(&b->ask);
+	free(b->body);
+	free(b->hint);
 	free(b);
 }
 
@@ -94,13 +100,18 @@ static void answer_bind(struct bind *b, enum extender_bound how, const char *err
 	b->exchange = NULL;
 }
 
+static void stop_if_drained(struct extender *x)
+{
+	if (x->stopping && !bind_count(x))
+		loop_stop(x->loop);
+}
+
 /* error "": it is bound. */
 static void bind_finish(struct bind *b, enum extender_bound how, const char *error)
 {
 	struct extender *x = b->x;
 
 	if (!*error) {
-		sched_cluster_confirm(x->cluster, b->ask.uid);
 		kept_remove(x->kept, b->ask.uid);
 	} else if (b->assumed) {
 		sched_cluster_forget(x->cluster, b->ask.uid);
@@ -110,8 +121,7 @@ static void bind_finish(struct bind *b, enum extender_bound how, const char *err
 	else
 		answer_bind(b, how, error);
 	bind_free(b);
-	if (x->stopping && !bind_count(x))
-		loop_stop(x->loop);
+	stop_if_drained(x);
 }
 
 static void bind_fail(struct bind *b, enum extender_bound how, const char *fmt, ...)
@@ -134,54 +144,88 @@ static bool is_ok(const struct api_answer *answer)
 	return answer->status >= STATUS_OK && answer->status < STATUS_OTHER;
 }
 
-/* kube-scheduler is not kept waiting, but the pod may be bound: its room stays its own until the
- * API server has said that it is not. Else the next pod would be given the same CPUs. One that
- * forbids to look may do so for good; then assumeTTL is the end. */
-static void leave_unsettled(struct bind *b, const struct api_answer *answer)
+/* As it was posted, or by somebody else: then nobody knows yet where on the node. */
+static void bind_done(struct bind *b, enum extender_bound how, bool as_posted)
 {
-	char error[ERROR_BYTES];
+	sched_cluster_confirm(b->x->cluster, b->ask.uid, as_posted);
+	bind_finish(b, how, "");
+}
 
-	if (!b->unsettled) {
-		(void)snprintf(error, sizeof error,
-			"numafit: binding pod %s: %s; whether it is bound is looked up later",
-			b->ask.name, answer->message);
-		answer_bind(b, BIND_UNKNOWN, error);
-	}
+/* kube-scheduler is not kept waiting, but the pod may be bound: its room stays its own for
+ * assumeTTL from the moment on at which the API server can be asked. Else the next pod would be
+ * given the same CPUs. */
+static void leave_unsettled(struct bind *b, bool server_is_away)
+{
+	const uint64_t now_ms = loop_monotonic_ms();
+	char error[ERROR_BYTES + sizeof b->why];
+	bool is_new = !b->unsettled;
+
+	if (server_is_away)
+		b->hold_until_ms = UINT64_MAX;
+	else if (is_new || b->hold_until_ms == UINT64_MAX)
+		b->hold_until_ms = now_ms + b->x->config.assume_ms;
+	b->wait_ms = is_new ? LOOK_AGAIN_MS : 2 * b->wait_ms;
+	if (b->wait_ms > LOOK_AGAIN_MAX_MS)
+		b->wait_ms = LOOK_AGAIN_MAX_MS;
+	b->look_at_ms = now_ms + b->wait_ms;
 	b->unsettled = true;
-	if (answer->status != STATUS_FORBIDDEN)
-		sched_cluster_renew(b->x->cluster, b->ask.uid, loop_wall_ms());
-	if (b->x->stopping && !bind_count(b->x))
-		loop_stop(b->x->loop);
+	if (!is_new)
+		return;
+	(void)snprintf(error, sizeof error,
+		"numafit: binding pod %s: %s; whether it is bound is looked up later", b->ask.name,
+		b->why);
+	answer_bind(b, b->may_be_done ? BIND_UNKNOWN : BIND_REFUSED, error);
+	stop_if_drained(b->x);
+}
+
+/* What a look-up has found. */
+enum found { FOUND_AWAY, FOUND_NOTHING, FOUND_GONE, FOUND_POD };
+
+/* Only a Pod, and a Status that names its reason, are the API server's: others may answer in front
+ * of it. */
+static enum found found_by(const struct api_answer *answer, struct api_meta *meta)
+{
+	if (is_ok(answer) && answer->body) {
+		api_json_meta(answer->body, meta);
+		return *meta->uid ? FOUND_POD : FOUND_NOTHING;
+	}
+	if (text_equal(answer->reason, "NotFound"))
+		return FOUND_GONE;
+	return answer->again ? FOUND_AWAY : FOUND_NOTHING;
 }
 
 /* The pod may be bound there by now, perhaps by an attempt of ours whose answer was lost. */
-static void on_pod_looked_up(void *ctx, const struct api_answer *answer)
+static void on_pod_found(struct bind *b, const struct json_t *pod, const char *uid)
 {
-	bool is_known = is_ok(answer) && answer->body;
-	struct bind *b = ctx;
-	struct api_meta meta;
+	const char *node = extender_pod_json_node(pod);
 
-	b->call = NULL;
-	if (b->assumed && !is_known && answer->status != STATUS_NOT_FOUND) {
-		leave_unsettled(b, answer);
-		return;
-	}
-	if (!is_known) {
-		bind_fail(b, BIND_UNKNOWN, "numafit: binding pod %s: %s", b->ask.name,
-			answer->message);
-		return;
-	}
-	api_json_meta(answer->body, &meta);
-	const char *node = extender_pod_json_node(answer->body);
-	if (!text_equal(meta.uid, b->ask.uid))
+	if (!text_equal(uid, b->ask.uid))
 		bind_fail(b, BIND_REFUSED, "numafit: pod %s is another one by now", b->ask.name);
 	else if (text_equal(node, b->ask.node))
-		bind_finish(b, BOUND_ALREADY, "");
+		bind_done(b, BOUND_ALREADY, !b->body || extender_pod_json_has_hint(pod, b->hint));
 	else if (*node)
 		bind_fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", b->ask.name,
 			node);
+	else if (b->may_be_done) /* the attempt may still be on its way */
+		leave_unsettled(b, false);
 	else
 		bind_fail(b, BIND_REFUSED, "numafit: binding pod %s: %s", b->ask.name, b->why);
+}
+
+static void on_pod_looked_up(void *ctx, const struct api_answer *answer)
+{
+	struct bind *b = ctx;
+	struct api_meta meta;
+	enum found found = found_by(answer, &meta);
+
+	b->call = NULL;
+	if (found == FOUND_POD)
+		on_pod_found(b, answer->body, meta.uid);
+	else if (found == FOUND_GONE || !b->assumed)
+		bind_fail(b, b->may_be_done || !b->assumed ? BIND_UNKNOWN : BIND_REFUSED,
+			"numafit: binding pod %s: %s", b->ask.name, answer->message);
+	else
+		leave_unsettled(b, found == FOUND_AWAY);
 }
 
 static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *tail)
@@ -196,50 +240,99 @@ static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *
 	text_add(&t, "%s", tail);
 }
 
-static void look_up_pod(struct bind *b, const char *why)
+static void look_up_pod(struct bind *b)
 {
 	char path[API_PATH_MAX];
 
-	(void)text_copy(b->why, sizeof b->why, why);
 	pod_path(b, path, "");
 	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_pod_looked_up);
 }
 
-/* The watch, or time, may have settled it first. */
-static void settle_bind(struct bind *b)
-{
-	const char *node = sched_cluster_node_of(b->x->cluster, b->ask.uid);
-
-	if (node && text_equal(node, b->ask.node))
-		bind_finish(b, BOUND_ALREADY, "");
-	else if (!sched_cluster_is_assumed(b->x->cluster, b->ask.uid))
-		bind_fail(b, BIND_UNKNOWN,
-			"numafit: binding pod %s: not bound to %s within assumeTTL", b->ask.name,
-			b->ask.node);
-	else
-		look_up_pod(b, "it was not bound");
-}
-
-void bind_settle(struct extender *x)
-{
-	for (struct bind *b = x->binds, *next; b; b = next) {
-		next = b->next;
-		if (b->unsettled && !b->call)
-			settle_bind(b);
-	}
-}
-
-/* Whatever the error: the request may have been sent twice, and the first may have been carried
- * out. */
 static void on_bound(void *ctx, const struct api_answer *answer)
 {
 	struct bind *b = ctx;
 
 	b->call = NULL;
-	if (is_ok(answer))
-		bind_finish(b, b->how, "");
-	else
-		look_up_pod(b, answer->message);
+	if (is_ok(answer)) {
+		bind_done(b, b->how, true);
+		return;
+	}
+	(void)text_copy(b->why, sizeof b->why, answer->message);
+	b->may_be_done |= !answer->status || answer->status >= STATUS_SERVER_ERROR;
+	look_up_pod(b); /* whatever the error: curl may have sent it twice */
+}
+
+static void post_body(struct bind *b)
+{
+	char path[API_PATH_MAX];
+
+	pod_path(b, path, "/binding");
+	b->call = api_call(b->x->api,
+		&(struct api_ask){
+			.method = "POST", .path = path, .body = b->body, .len = strlen(b->body)},
+		b, on_bound);
+}
+
+/* What became of a Binding */
+
+/* The watch may have shown it first. Whether it is being looked up now. */
+static bool settle_bind(struct bind *b, bool may_look)
+{
+	const struct sched_cluster *c = b->x->cluster;
+	const char *node = sched_cluster_node_of(c, b->ask.uid);
+	const uint64_t now_ms = loop_monotonic_ms();
+
+	if (node && text_equal(node, b->ask.node)) {
+		bind_done(b, BOUND_ALREADY, true);
+	} else if (node) {
+		bind_fail(b, BIND_REFUSED, "numafit: pod %s is bound to %s already", b->ask.name,
+			node);
+	} else if (!sched_cluster_assumed_on(c, b->ask.uid)) {
+		bind_fail(b, BIND_REFUSED, "numafit: pod %s is gone", b->ask.name);
+	} else if (now_ms >= b->hold_until_ms) {
+		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s was not bound to %s within assumeTTL",
+			b->ask.name, b->ask.node);
+	} else if (may_look && now_ms >= b->look_at_ms) {
+		look_up_pod(b);
+		return true;
+	}
+	return false;
+}
+
+void bind_settle(struct extender *x)
+{
+	const int64_t now_ms = loop_wall_ms();
+	unsigned looks = 0;
+
+	for (const struct bind *b = x->binds; b; b = b->next) {
+		if (b->assumed) /* it ends here, and not by the cluster's clock */
+			sched_cluster_renew(x->cluster, b->ask.uid, now_ms);
+		looks += b->unsettled && b->call;
+	}
+	for (struct bind *b = x->binds, *next; b; b = next) {
+		next = b->next;
+		if (b->unsettled && !b->call)
+			looks += settle_bind(b, looks < LOOKS_MAX);
+	}
+}
+
+/* kube-scheduler tries again. */
+static void bind_again(struct bind *b, struct http_exchange *exchange, uint64_t since_ns)
+{
+	api_cancel(b->call);
+	b->exchange = exchange;
+	b->since_ns = since_ns;
+	b->unsettled = false;
+	post_body(b);
+}
+
+size_t bind_count_unsettled(const struct extender *x)
+{
+	size_t nr = 0;
+
+	for (const struct bind *b = x->binds; b; b = b->next)
+		nr += b->unsettled;
+	return nr;
 }
 
 /* The hint */
@@ -327,31 +420,24 @@ static void assume_bound(struct bind *b, struct plan *p, bool ours)
 
 static void post_binding(struct bind *b, struct plan *p)
 {
-	char *hint = p->placed && b->x->config.advice ? print_advice(b, p) : NULL;
-	const struct key_value annotation = {ADVICE_KEY, hint};
+	b->hint = p->placed && b->x->config.advice ? print_advice(b, p) : NULL;
+	const struct key_value annotation = {ADVICE_KEY, b->hint};
 	const struct binding binding = {
 		.ns = b->ask.ns,
 		.name = b->ask.name,
 		.uid = b->ask.uid,
 		.node = b->ask.node,
 		.annotation = &annotation,
-		.nr_annotations = hint != NULL,
+		.nr_annotations = b->hint != NULL,
 	};
-	char *body = binding_json_write(&binding), path[API_PATH_MAX];
-
-	if (body) {
-		b->how = hint ? BOUND_WITH_ADVICE : BOUND_PLAIN;
-		assume_bound(b, p, hint != NULL);
-		pod_path(b, path, "/binding");
-		b->call = api_call(b->x->api,
-			&(struct api_ask){
-				.method = "POST", .path = path, .body = body, .len = strlen(body)},
-			b, on_bound);
-		free(body);
-	} else {
+	b->body = binding_json_write(&binding);
+	if (!b->body) {
 		bind_fail(b, BIND_REFUSED, "numafit: the request is not UTF-8");
+		return;
 	}
-	free(hint);
+	b->how = b->hint ? BOUND_WITH_ADVICE : BOUND_PLAIN;
+	assume_bound(b, p, b->hint != NULL);
+	post_body(b);
 }
 
 /* The decision, once more: the state is another one than when it was made. */
@@ -392,18 +478,37 @@ static void decide_bind(struct bind *b, struct json_t *pod)
 	question_fini(&p.of);
 }
 
+static struct bind *bind_of(const struct extender *x, const char *uid)
+{
+	struct bind *b = x->binds;
+
+	while (b && !text_equal(b->ask.uid, uid))
+		b = b->next;
+	return b;
+}
+
+static void look_up_bound_pod(struct bind *b)
+{
+	(void)text_copy(b->why, sizeof b->why, "it is not bound");
+	look_up_pod(b);
+}
+
 int bind_begin(struct extender *x, struct http_exchange *exchange, const struct http_request *r,
 	uint64_t since_ns, struct err *e)
 {
 	struct extender_bind ask;
-	bool is_under_way = false;
 	struct err another;
 	int rc = extender_bind_read(r->body, r->len, &ask, e);
 
 	if (rc)
 		return rc;
-	for (const struct bind *o = x->binds; o; o = o->next)
-		is_under_way = is_under_way || text_equal(o->ask.uid, ask.uid);
+	struct bind *earlier = bind_of(x, ask.uid);
+	if (earlier && earlier->unsettled && text_equal(earlier->ask.node, ask.node) &&
+		text_equal(earlier->ask.ns, ask.ns) && text_equal(earlier->ask.name, ask.name)) {
+		extender_bind_fini(&ask);
+		bind_again(earlier, exchange, since_ns);
+		return 0;
+	}
 	struct bind *b = xcalloc(1, sizeof *b);
 	*b = (struct bind){.next = x->binds,
 		.at = &x->binds,
@@ -417,10 +522,11 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 	x->binds = b;
 	const char *node = sched_cluster_node_of(x->cluster, ask.uid);
 	struct json_t *pod = decide_known_pod(x, ask.uid);
-	if (is_under_way)
-		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound", ask.name);
+	if (earlier)
+		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s is being bound to %s", ask.name,
+			earlier->ask.node);
 	else if (node && text_equal(node, ask.node))
-		look_up_pod(b, "it is not bound"); /* whether that is of this name, too */
+		look_up_bound_pod(b); /* whether that is of this name, too */
 	else if (node)
 		bind_fail(
 			b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);

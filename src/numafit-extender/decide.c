@@ -6,6 +6,7 @@
 #include <numafit/text.h>
 #include <string.h>
 
+static const char being_bound[] = "the pod may be bound to another node already";
 static const char avoided[] = "the node refused this workload a short while ago";
 
 void question_fini(struct question *a)
@@ -89,6 +90,15 @@ static struct extender_verdict judge_node(
 	return (struct extender_verdict){why, code == SCHED_UNRESOLVABLE};
 }
 
+/* A pod that counts on a node, as its binding may have happened, is asked about again: its room
+ * there is its own, and it goes nowhere else, nor does anybody make room for it. */
+static struct extender_verdict judge_for_bound(const char *bound_to, const char *name)
+{
+	if (text_equal(name, bound_to))
+		return (struct extender_verdict){0};
+	return (struct extender_verdict){.why = being_bound, .unresolvable = true};
+}
+
 uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placement *p)
 {
 	uint64_t places = 0, zones = 0;
@@ -135,8 +145,11 @@ char *decide_filter(
 		return NULL;
 	}
 	auto_free struct extender_verdict *v = xcalloc(args.nr + 1, sizeof *v);
+	const char *bound_to = sched_cluster_assumed_on(x->cluster, a.pod.pod.uid);
 	for (size_t i = 0; i < args.nr; i++) {
-		v[i] = judge_node(x, &a, args.node[i].name, now_ms);
+		const char *name = args.node[i].name;
+
+		v[i] = bound_to ? judge_for_bound(bound_to, name) : judge_node(x, &a, name, now_ms);
 		fitting += !v[i].why;
 		last = v[i].why ? last : i;
 	}
@@ -148,10 +161,10 @@ char *decide_filter(
 	(void)text_copy(out->pod, sizeof out->pod, a.pod.pod.name);
 	/* with one node left the scheduler does not ask which is the best */
 	struct kept_node kept = {0};
-	if (fitting == 1)
+	if (fitting == 1 && !bound_to)
 		kept = keep_node(x, &a, args.node[last].name, 0);
-	kept_put(x->kept, a.pod.pod.uid, extender_pod_json_keep(args.pod), &kept, fitting == 1,
-		now_ms);
+	kept_put(x->kept, a.pod.pod.uid, extender_pod_json_keep(args.pod), &kept,
+		fitting == 1 && !bound_to, now_ms);
 	char *text = extender_filter_write(&args, v, &out->len);
 	question_fini(&a);
 	extender_args_fini(&args);
@@ -244,8 +257,9 @@ char *decide_preempt(
 		extender_preempt_fini(&p);
 		return NULL;
 	}
+	bool counts = sched_cluster_assumed_on(x->cluster, a.pod.pod.uid); /* it may be bound */
 	for (size_t i = 0; i < p.nr; i++)
-		p.at[i].dropped = !preemption_would_help(x, &a, &p.at[i], now_ms);
+		p.at[i].dropped = counts || !preemption_would_help(x, &a, &p.at[i], now_ms);
 	x->measured.nodes_asked[VERB_PREEMPT] += p.nr;
 	char *text = extender_preempt_write(&p, &out->len);
 	question_fini(&a);

@@ -144,7 +144,9 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 void bind_gone(struct extender *x, const struct http_exchange *exchange);
 /* Those that kube-scheduler waits for. */
 size_t bind_count(const struct extender *x);
-/* Ask again about those of which the API server could not be asked; every second or so. */
+/* Those that it has an answer to, and of which nobody knows yet whether they happened. */
+size_t bind_count_unsettled(const struct extender *x);
+/* Find out about these; every second or so, before sched_cluster_expire(). */
 void bind_settle(struct extender *x);
 void bind_stop(struct extender *x);
 

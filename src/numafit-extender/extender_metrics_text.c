@@ -61,6 +61,8 @@ static const struct metric extender_metrics[] = {
 		BY("result", extender_bound_names)),
 	ROW("binds_in_flight", GAUGE, U64, binding,
 		"Bindings that the API server has yet to answer."),
+	ROW("binds_unsettled", GAUGE, U64, unsettled,
+		"Bindings of which nobody knows yet whether they happened."),
 	ROW("nodes", GAUGE, U64, cluster.nodes, "Nodes that are known."),
 	ROW("topologies", GAUGE, U64, cluster.reports, "NodeResourceTopologies."),
 	ROW("pods", GAUGE, U64, cluster.pods, "Bound pods that have not ended."),

@@ -51,7 +51,7 @@ struct extender_metrics {
 	uint64_t crowded_out;       /* requests, by those that hold too much */
 	uint64_t closed[NR_CLOSED]; /* connections */
 	uint64_t strangers;         /* handshakes with a certificate that was not taken */
-	size_t kept, avoided, binding;
+	size_t kept, avoided, binding, unsettled;
 	struct sched_cluster_counts cluster;
 	struct process_figures process;
 };

@@ -79,6 +79,13 @@ bool extender_pod_json_same_advice(const json_t *a, const json_t *b)
 	return of_a && of_b ? text_equal(of_a, of_b) : of_a == of_b;
 }
 
+bool extender_pod_json_has_hint(const json_t *pod, const char *hint)
+{
+	const char *has = advice_text(pod);
+
+	return has && hint ? text_equal(has, hint) : has == hint;
+}
+
 /* One that was copied from another pod says nothing of this one. */
 static void watch_read_hint(const json_t *pod, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out)

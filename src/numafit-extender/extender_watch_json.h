@@ -30,6 +30,8 @@ int extender_pod_json_read(struct json_t *v, const struct sched_reader *r,
 /* Whether two v1.Pods carry the same hint of ours, or none: it is not from what has bound the
  * pod if it was there before. */
 bool extender_pod_json_same_advice(const struct json_t *a, const struct json_t *b);
+/* Whether its annotation is that hint; NULL: it has none. */
+bool extender_pod_json_has_hint(const struct json_t *pod, const char *hint);
 /* The node that a v1.Pod is bound to; "": none. Borrowed. */
 const char *extender_pod_json_node(const struct json_t *v);
 /* All NUMA nodes that zones can have, by id. */

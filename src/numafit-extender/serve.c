@@ -186,6 +186,7 @@ static void show_extender_metrics(struct extender *x, struct http_exchange *exch
 	m->kept = kept_count(x->kept);
 	m->avoided = sched_avoid_count(x->avoid, loop_wall_ms());
 	m->binding = bind_count(x);
+	m->unsettled = bind_count_unsettled(x);
 	count_connections(x, m);
 	for (unsigned i = 0; i < NR_WATCHES; i++)
 		m->synced[i] = x->watch[i].synced || !x->watch[i].reflector;

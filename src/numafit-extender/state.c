@@ -99,8 +99,10 @@ static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader 
 	const struct json_t *before = unbound_find(x->unbound, p.pod.uid);
 	bool seen_bound = *p.node && before && !extender_pod_json_same_advice(before, v);
 	follow_start(x, &p, v);
-	if (!*p.node)
+	if (!*p.node) {
+		sched_cluster_note_unbound(x->cluster, p.pod.uid);
 		return 0;
+	}
 	const struct sched_bound b = {
 		.pod = &p.pod,
 		.node = p.node,

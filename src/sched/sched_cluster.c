@@ -326,6 +326,8 @@ void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b,
 	bool listing = c->listing[CLUSTER_PODS];
 	struct tracked_pod *p = want_pod(c, b, b->seen_bound && !listing);
 
+	if (p->assumed && b->seen_bound && !listing) /* perhaps another replica's binding */
+		believe_claim(c, p, b, true);
 	if (b->ended && !p->ended)
 		count_since(c, p, now_ms, now_ms);
 	else if (p->since_ms == INT64_MAX && !b->bound_ms)
@@ -358,6 +360,7 @@ void sched_cluster_assume(struct sched_cluster *c, const struct sched_bound *b, 
 	believe_claim(c, p, b, true);
 	count_since(c, p, now_ms, now_ms);
 	p->assumed = p->ours = p->pending = true;
+	p->round = c->round[CLUSTER_PODS];
 	forget_gone(c, p->node);
 }
 
@@ -369,14 +372,17 @@ void sched_cluster_renew(struct sched_cluster *c, const char *uid, int64_t now_m
 		count_since(c, p, now_ms, now_ms);
 }
 
-void sched_cluster_confirm(struct sched_cluster *c, const char *uid)
+void sched_cluster_confirm(struct sched_cluster *c, const char *uid, bool as_assumed)
 {
 	struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
 	if (!p || !p->assumed)
 		return;
 	p->confirmed = true;
-	p->round = c->round[CLUSTER_PODS];
+	if (as_assumed)
+		return;
+	sched_claim_fini(&p->claim);
+	settle_node(c, p->node);
 }
 
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)
@@ -387,11 +393,19 @@ void sched_cluster_forget(struct sched_cluster *c, const char *uid)
 		drop_pod(c, p);
 }
 
-bool sched_cluster_is_assumed(const struct sched_cluster *c, const char *uid)
+const char *sched_cluster_assumed_on(const struct sched_cluster *c, const char *uid)
 {
 	const struct tracked_pod *p = sched_index_find(&c->pods, uid);
 
-	return p && is_to_be_bound(p);
+	return p && p->assumed ? p->node->key.name : NULL;
+}
+
+void sched_cluster_note_unbound(struct sched_cluster *c, const char *uid)
+{
+	struct tracked_pod *p = sched_index_find(&c->pods, uid);
+
+	if (p && p->assumed)
+		p->round = c->round[CLUSTER_PODS];
 }
 
 void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)

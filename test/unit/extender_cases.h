@@ -56,6 +56,16 @@ static inline void prioritize(struct rig *r, json_t *pod)
 	assert_int_equal(rig_ask(r, "/prioritize", args), FAKE_OK);
 }
 
+static inline void preempt(struct rig *r, json_t *pod, const char *victims, const char *wanted)
+{
+	auto_free char *text = json_dumps(pod, JSON_COMPACT), *args = NULL;
+
+	assert_true(
+		asprintf(&args, "{\"Pod\":%s,\"NodeNameToMetaVictims\":%s}", text, victims) > 0);
+	assert_int_equal(rig_ask(r, "/preempt", args), FAKE_OK);
+	assert_string_equal(r->answer, wanted);
+}
+
 static inline void bind_pod(struct rig *r, const char *pod, const char *node, const char *wanted)
 {
 	auto_free char *args = rig_bind_args(pod, node);

@@ -32,6 +32,7 @@ struct rig {
 	bool bind_unseen;      /* it happens, but watches do not show it */
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
 	int look_up_status;    /* how questions about one pod are answered; 0: as they should be */
+	unsigned nr_look_ups;
 	struct fake_ask *unanswered;
 	unsigned nr_binds;
 	json_t *binding;
@@ -229,7 +230,7 @@ static inline void rig_serve(void *ctx, struct fake_ask *q)
 
 		if (strstr(q->path, "/binding")) {
 			rig_bind(r, q, name);
-		} else if (r->look_up_status) {
+		} else if (r->nr_look_ups++, r->look_up_status) {
 			fake_api_answer(q, r->look_up_status, NULL,
 				"{\"kind\":\"Status\",\"message\":\"not now\"}");
 		} else if (pod) {

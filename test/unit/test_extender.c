@@ -362,16 +362,6 @@ static void preemption_is_only_for_nodes_that_it_would_help(void **state)
 		"\"NumPDBViolations\":1}}}");
 }
 
-static void preempt(struct rig *r, json_t *pod, const char *victims, const char *wanted)
-{
-	auto_free char *text = json_dumps(pod, JSON_COMPACT), *args = NULL;
-
-	assert_true(
-		asprintf(&args, "{\"Pod\":%s,\"NodeNameToMetaVictims\":%s}", text, victims) > 0);
-	assert_int_equal(rig_ask(r, "/preempt", args), FAKE_OK);
-	assert_string_equal(r->answer, wanted);
-}
-
 /* kube-scheduler fails the preemption as a whole of which a node is left without victims. */
 static void a_node_without_victims_is_no_candidate_for_preemption(void **state)
 {

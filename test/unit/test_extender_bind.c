@@ -64,7 +64,6 @@ static void a_bind_that_fails_gives_back_what_it_held(void **state)
 		int status;
 		const char *wanted;
 	} rows[] = {
-		{500, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
 		{403, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
 		{409, "{\"Error\":\"numafit: binding pod a: no such luck\"}"},
 	};
@@ -111,34 +110,137 @@ static void a_bind_that_happened_in_spite_of_an_error_is_one(void **state)
 	filter(r, new_pod(r, "b", 4), FITS_NONE);
 }
 
-#define NOT_NOW                                                                                    \
-	"{\"Error\":\"numafit: binding pod a: not now; whether it is bound is looked up later\"}"
+#define LATER                                                                                      \
+	"{\"Error\":\"numafit: binding pod a: no such luck; whether it is bound is looked up later\"}"
+#define N1_ALONE                                                                                            \
+	"{\"Nodes\":null,\"NodeNames\":[\"n1\"],\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{\"n2\":" \
+	"\"numafit: the pod may be bound to another node already\"},\"Error\":\"\"}"
 
-static void room_stays_held_until_it_is_known_whether_a_pod_was_bound(void **state)
+static void fail_to_bind(struct rig *r, int status, int look_up_status, const char *says)
 {
-	static const struct {
-		bool bound;
-		int look_up_status; /* 403: from an API server that is not ready yet */
-		const char *settled, *other_fits; /* once that is known */
-	} rows[] = {{false, 503, "error=\"numafit: binding pod a: it was not bound\"", FITS_N1},
-		{true, 403, "event=bind pod=default/a ", FITS_NONE}};
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_status = status;
+	r->look_up_status = look_up_status;
+	bind_pod(r, "a", "n1", says);
+}
+
+static void await_log(struct rig *r, const char *word)
+{
+	while (!rig_said(r, word))
+		assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
+}
+
+static unsigned unsettled(struct rig *r)
+{
+	const char *at;
+	unsigned nr;
+
+	assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	at = strstr(r->answer, "\nnumafit_extender_binds_unsettled ");
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "\nnumafit_extender_binds_unsettled %u", &nr), 1);
+	return nr;
+}
+
+/* Whichever of the two the API server carries out: they are the same. */
+static void assert_posted_again(struct rig *r, int look_up_status)
+{
+	start(r);
+	json_t *other = new_pod(r, "b", 4);
+	fail_to_bind(r, 503, look_up_status, LATER);
+	json_t *first = json_incref(r->binding);
+	filter(r, other, FITS_NONE);
+	filter(r, rig_find(&r->list[PODS], "a"), N1_ALONE); /* its room is its own */
+	bind_pod(r, "a", "n2", "{\"Error\":\"numafit: pod a is being bound to n1\"}");
+	bind_pod(r, "a", "n1", LATER);
+	assert_int_equal(unsettled(r), 1);
+	assert_true(json_equal(r->binding, first));
+	r->bind_status = 0;
+	bind_pod(r, "a", "n1", OK);
+	assert_true(json_equal(r->binding, first));
+	json_decref(first);
+	assert_int_equal(unsettled(r), 0);
+	filter(r, other, FITS_NONE);
+}
+
+static void a_binding_that_cannot_be_looked_up_is_posted_again_as_it_was(void **state)
+{
+	assert_posted_again(*state, 503);
+}
+
+/* It is not bound, yet: the first attempt may be on its way still. */
+static void a_binding_that_may_still_happen_is_posted_again_as_it_was(void **state)
+{
+	assert_posted_again(*state, 0);
+}
+
+static void nobody_makes_room_for_a_pod_that_may_be_bound(void **state)
+{
+	static const char victims[] =
+		"{\"n2\":{\"Pods\":[{\"UID\":\"uid-of-z\"}],\"NumPDBViolations\":0}}";
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "z", 3), FITS_BOTH);
+	bind_pod(r, "z", "n2", OK);
+	json_t *a = new_pod(r, "a", 3);
+	filter(r, a, FITS_N1);
+	preempt(r, a, victims,
+		"{\"NodeNameToMetaVictims\":{\"n2\":{\"Pods\":[{\"UID\":\"uid-of-z\"}],"
+		"\"NumPDBViolations\":0}}}");
+	r->bind_status = r->look_up_status = 503;
+	bind_pod(r, "a", "n1", LATER);
+	preempt(r, a, victims, "{\"NodeNameToMetaVictims\":{}}");
+}
+
+static void room_stays_held_while_the_api_server_is_away(void **state)
+{
+	enum { LOOK_UPS = 3 }; /* after 1, 2 and 4 s */
+	struct rig *r = *state;
+
+	rig_write_config(r, "assumeTTL: 2s\n");
+	start(r);
+	fail_to_bind(r, 503, 503, LATER);
+	while (r->nr_look_ups <= LOOK_UPS)
+		assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
+	filter(r, new_pod(r, "b", 4), FITS_NONE);
+	assert_int_equal(unsettled(r), 1);
+}
+
+static void a_pod_that_is_gone_has_no_room(void **state)
+{
 	struct rig *r = *state;
 
 	start(r);
 	json_t *other = new_pod(r, "b", 4);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		filter(r, new_pod(r, "a", 4), FITS_N1);
-		r->bind_status = rows[i].bound ? 0 : 503;
-		r->bind_goes_unsaid = r->bind_unseen = rows[i].bound;
-		r->look_up_status = rows[i].look_up_status;
-		bind_pod(r, "a", "n1", NOT_NOW);
-		filter(r, other, FITS_NONE);
-		bind_pod(r, "a", "n1", "{\"Error\":\"numafit: pod a is being bound\"}");
-		r->look_up_status = 0;
-		while (!rig_said(r, rows[i].settled))
-			assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
-		filter(r, other, rows[i].other_fits);
-	}
+	fail_to_bind(r, 503, 404, LATER); /* of a program before the API server: it has no reason */
+	assert_int_equal(unsettled(r), 1);
+	filter(r, other, FITS_NONE);
+	(void)json_array_remove(r->list[PODS].items, 1); /* "a" */
+	r->look_up_status = 0;
+	await_log(r, "error=\"numafit: binding pod a: the server could not find");
+	filter(r, other, FITS_N1);
+}
+
+static void a_binding_whose_answer_was_lost_is_found_by_a_look_up(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	json_t *other = new_pod(r, "b", 4);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	r->bind_goes_unsaid = r->bind_unseen = true;
+	r->look_up_status = 403; /* of an API server that is not ready yet */
+	auto_free char *args = rig_bind_args("a", "n1");
+	assert_int_equal(rig_ask(r, "/bind", args), FAKE_OK);
+	assert_non_null(strstr(r->answer, "whether it is bound is looked up later"));
+	filter(r, other, FITS_NONE);
+	r->look_up_status = 0;
+	await_log(r, "event=bind pod=default/a ");
+	assert_int_equal(unsettled(r), 0);
+	filter(r, other, FITS_NONE);
+	filter(r, rig_find(&r->list[PODS], "a"), N1_ALONE);
+	bind_pod(r, "a", "n1", OK);
 }
 
 static void a_bound_pod_keeps_its_room_when_it_is_to_be_bound_again(void **state)
@@ -155,20 +257,61 @@ static void a_bound_pod_keeps_its_room_when_it_is_to_be_bound_again(void **state
 	filter(r, new_pod(r, "b", 4), FITS_NONE);
 }
 
-static void room_is_given_back_after_assume_ttl_where_pods_may_not_be_looked_up(void **state)
+/* Looked up, it is not bound; or the API server forbids to look. */
+static void room_is_given_back_after_assume_ttl(void **state)
 {
+	static const int look_ups[] = {0, 403};
 	struct rig *r = *state;
 
 	rig_write_config(r, "assumeTTL: 2s\n");
 	start(r);
 	json_t *other = new_pod(r, "b", 4);
-	filter(r, new_pod(r, "a", 4), FITS_N1);
-	r->bind_status = r->look_up_status = 403;
-	bind_pod(r, "a", "n1", NOT_NOW);
-	filter(r, other, FITS_NONE);
-	while (!rig_said(r, "not bound to n1 within assumeTTL"))
-		assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
-	filter(r, other, FITS_N1);
+	for (size_t i = 0; i < sizeof look_ups / sizeof *look_ups; i++) {
+		fail_to_bind(r, 503, look_ups[i], LATER);
+		filter(r, other, FITS_NONE);
+		while (unsettled(r)) {
+		}
+		await_log(r, "error=\"numafit: pod a was not bound to n1 within assumeTTL\"");
+		filter(r, other, FITS_N1);
+	}
+}
+
+/* The hint with NUMA node 1 in place of 0, and the reverse. */
+static char *on_the_other_numa_node(const char *hint)
+{
+	static const char *const before[] = {"\"numa\":\"", "\"node\":"};
+	char *text = xstrdup(hint);
+
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+		for (char *at = text; (at = strstr(at, before[i]));) {
+			at += strlen(before[i]);
+			if (*at == '0' || *at == '1')
+				*at ^= 1;
+		}
+	assert_string_not_equal(text, hint);
+	return text;
+}
+
+/* Another replica has bound it: its hint says where the pod is. */
+static void another_ones_binding_counts_by_its_own_hint(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	filter(r, new_pod(r, "a", 2), FITS_BOTH);
+	r->bind_status = r->look_up_status = 503;
+	bind_pod(r, "a", "n1", LATER);
+	assert_non_null(strstr(hint_of(r), "\"numa\":\"0\""));
+	json_t *six = new_pod(r, "b", 6);
+	filter(r, six, FITS_N1);
+	auto_free char *hint = on_the_other_numa_node(hint_of(r));
+	json_t *pod = json_deep_copy(rig_find(&r->list[PODS], "a"));
+	(void)json_object_set_new(json_object_get(pod, "spec"), "nodeName", json_string("n1"));
+	(void)json_object_set_new(json_object_get(pod, "metadata"), "annotations",
+		json_pack("{s:s}", "numafit.io/numa-hint", hint));
+	rig_put(r, PODS, pod);
+	await_log(r, "event=bind pod=default/a ");
+	filter(r, six, FITS_NONE);
 }
 
 static void a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up(void **state)
@@ -178,7 +321,7 @@ static void a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up(void **s
 	start(r);
 	filter(r, new_pod(r, "a", 4), FITS_N1);
 	r->bind_status = r->look_up_status = 503;
-	bind_pod(r, "a", "n1", NOT_NOW);
+	bind_pod(r, "a", "n1", LATER);
 	assert_int_equal(rig_end(r, SIGTERM), 0);
 	assert_false(rig_said(r, "event=stopping"));
 }
@@ -295,9 +438,15 @@ int main(void)
 		T(a_bind_that_fails_gives_back_what_it_held),
 		T(a_bind_whose_answer_was_lost_is_looked_up),
 		T(a_bind_that_happened_in_spite_of_an_error_is_one),
-		T(room_stays_held_until_it_is_known_whether_a_pod_was_bound),
+		T(a_binding_that_cannot_be_looked_up_is_posted_again_as_it_was),
+		T(a_binding_that_may_still_happen_is_posted_again_as_it_was),
+		T(nobody_makes_room_for_a_pod_that_may_be_bound),
+		T(room_stays_held_while_the_api_server_is_away),
+		T(a_pod_that_is_gone_has_no_room),
+		T(a_binding_whose_answer_was_lost_is_found_by_a_look_up),
+		T(another_ones_binding_counts_by_its_own_hint),
 		T(a_bound_pod_keeps_its_room_when_it_is_to_be_bound_again),
-		T(room_is_given_back_after_assume_ttl_where_pods_may_not_be_looked_up),
+		T(room_is_given_back_after_assume_ttl),
 		T(a_stop_does_not_wait_for_a_binding_that_cannot_be_looked_up),
 		T(a_recreated_pod_is_another_pod),
 		T(a_uid_belongs_to_one_pod),

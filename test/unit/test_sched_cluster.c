@@ -89,9 +89,10 @@ static void a_confirmed_binding_is_neither_assumed_again_nor_forgotten(void **st
 	rig_report(&r, "n", 1, all_free, "");
 	rig_report(&r, "m", 1, all_free, "");
 	assume(&r, "a", "n", 4, 0);
-	assert_true(sched_cluster_is_assumed(r.c, "a"));
-	sched_cluster_confirm(r.c, "a");
-	assert_false(sched_cluster_is_assumed(r.c, "a"));
+	assert_string_equal(sched_cluster_assumed_on(r.c, "a"), "n");
+	assert_null(sched_cluster_node_of(r.c, "a"));
+	sched_cluster_confirm(r.c, "a", true);
+	assert_string_equal(sched_cluster_assumed_on(r.c, "a"), "n");
 	assert_string_equal(sched_cluster_node_of(r.c, "a"), "n");
 	assume(&r, "a", "m", 4, 0);
 	assume(&r, "a", "n", 4, 1);
@@ -115,14 +116,19 @@ static void a_confirmed_binding_is_gone_when_a_list_does_not_have_it_after_a_tim
 	rig_node(&r, "n");
 	rig_report(&r, "n", 1, all_free, "");
 	assume(&r, "a", "n", 4, 0);
-	sched_cluster_confirm(r.c, "a");
+	sched_cluster_confirm(r.c, "a", true);
 	sched_cluster_begin(r.c, CLUSTER_PODS); /* it may be older than the binding */
 	assume(&r, "b", "n", 1, 0);
-	sched_cluster_confirm(r.c, "b");
+	sched_cluster_confirm(r.c, "b", true);
+	assume(&r, "c", "n", 2, 1);
 	sched_cluster_sweep(r.c, CLUSTER_PODS);
-	assert_left(&r, "n", 11, 16);
+	assert_left(&r, "n", 11, 14);
+	sched_cluster_begin(r.c, CLUSTER_PODS);
+	sched_cluster_note_unbound(r.c, "b"); /* it is in that list, from before it was bound */
+	sched_cluster_note_unbound(r.c, "nobody");
+	sched_cluster_sweep(r.c, CLUSTER_PODS);
 	sched_cluster_expire(r.c, r.now_ms + RIG_ASSUME_MS);
-	assert_left(&r, "n", 15, 16); /* b was bound when that list had begun */
+	assert_left(&r, "n", 15, 16); /* a and c were in no list, and c was not confirmed either */
 	sched_cluster_begin(r.c, CLUSTER_PODS);
 	sched_cluster_sweep(r.c, CLUSTER_PODS);
 	assert_left(&r, "n", 16, 16);
