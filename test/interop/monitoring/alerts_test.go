@@ -43,6 +43,7 @@ var lives = map[string]life{
 	"NumafitExtenderRefusesClients":    {series: "numafit_extender_clients_refused_total"},
 	"NumafitExtenderCrowded":           {series: "numafit_extender_requests_crowded_out_total"},
 	"NumafitExtenderBindsRefused":      {series: "numafit_extender_binds_total", labels: map[string]string{"result": "refused"}},
+	"NumafitExtenderBindsUnsettled":    {series: "numafit_extender_binds_unsettled", good: "0", bad: "3", value: "3"},
 	"NumafitExtenderReportsStale":      {series: "numafit_extender_nodes_stale", good: "0", bad: "2", value: "2"},
 	"NumafitExtenderObjectsUnreadable": {series: "numafit_extender_objects_unreadable_total", labels: map[string]string{"resource": "noderesourcetopologies"}},
 }
