@@ -382,7 +382,7 @@ void sched_cluster_confirm(struct sched_cluster *c, const char *uid, bool as_ass
 	if (as_assumed)
 		return;
 	sched_claim_fini(&p->claim);
-	settle_node(c, p->node);
+	p->node->changed = true;
 }
 
 void sched_cluster_forget(struct sched_cluster *c, const char *uid)

@@ -107,7 +107,22 @@ static void a_confirmed_binding_is_neither_assumed_again_nor_forgotten(void **st
 	rig_fini(&r);
 }
 
-static void a_confirmed_binding_is_gone_when_a_list_does_not_have_it_after_a_time(void **state)
+static void a_binding_by_somebody_else_counts_where_the_node_would_put_it(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	assume(&r, "a", "n", 4, 1);
+	assert_left(&r, "n", 16, 12);
+	sched_cluster_confirm(r.c, "a", false);
+	assert_left(&r, "n", 12, 16);
+	rig_fini(&r);
+}
+
+static void a_confirmed_binding_ends_when_no_list_has_it_for_a_time(void **state)
 {
 	struct rig r;
 
@@ -496,8 +511,8 @@ int main(void)
 		cmocka_unit_test(a_binding_that_is_never_confirmed_is_dropped_after_a_time),
 		cmocka_unit_test(a_renewed_binding_counts_from_then_on),
 		cmocka_unit_test(a_confirmed_binding_is_neither_assumed_again_nor_forgotten),
-		cmocka_unit_test(
-			a_confirmed_binding_is_gone_when_a_list_does_not_have_it_after_a_time),
+		cmocka_unit_test(a_binding_by_somebody_else_counts_where_the_node_would_put_it),
+		cmocka_unit_test(a_confirmed_binding_ends_when_no_list_has_it_for_a_time),
 		cmocka_unit_test(a_pod_with_unknown_zones_is_subtracted_from_all_zones),
 		cmocka_unit_test(
 			a_pod_without_exclusive_resources_is_not_waited_for_on_nodes_that_name_pods),
