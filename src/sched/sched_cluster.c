@@ -326,7 +326,7 @@ void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b,
 	bool listing = c->listing[CLUSTER_PODS];
 	struct tracked_pod *p = want_pod(c, b, b->seen_bound && !listing);
 
-	if (p->assumed && b->seen_bound && !listing) /* perhaps another replica's binding */
+	if (is_to_be_bound(p) && b->seen_bound && !listing) /* perhaps another one's binding */
 		believe_claim(c, p, b, true);
 	if (b->ended && !p->ended)
 		count_since(c, p, now_ms, now_ms);

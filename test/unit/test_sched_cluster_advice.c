@@ -102,6 +102,7 @@ static void our_own_binding_is_believed_whatever_the_watch_reports(void **state)
 	claim(&honest, "a", ASKS, 0);
 	claim(&forged, "a", 0, ASKS);
 	sched_cluster_assume(r.c, &honest.bound, r.now_ms);
+	sched_cluster_confirm(r.c, "a", true);
 	put(&r, &forged);
 	assert_left(&r, "n", 12, 16);
 	rig_report(&r, "n", 2, (const int64_t[]){4, 4}, "a");
@@ -125,6 +126,7 @@ static void a_hint_written_after_the_binding_is_ignored(void **state)
 			sched_cluster_assume(r.c, &without.bound, r.now_ms);
 		else
 			put(&r, &without);
+		sched_cluster_confirm(r.c, "a", true);
 		put(&r, &forged);
 		assert_left(&r, "n", 12, 12);
 		rig_report(&r, "n", 2, (const int64_t[]){4, 4}, "a");
