@@ -111,11 +111,10 @@ static void bind_finish(struct bind *b, enum extender_bound how, const char *err
 {
 	struct extender *x = b->x;
 
-	if (!*error) {
+	if (!*error)
 		kept_remove(x->kept, b->ask.uid);
-	} else if (b->assumed) {
+	else if (b->assumed)
 		sched_cluster_forget(x->cluster, b->ask.uid);
-	}
 	if (b->unsettled)
 		log_bind(b, b->how, error); /* counted and answered before */
 	else

@@ -72,18 +72,16 @@ static const char *advice_text(const json_t *pod)
 		json_object_get(json_object_get(metadata, "annotations"), ADVICE_KEY));
 }
 
-bool extender_pod_json_same_advice(const json_t *a, const json_t *b)
-{
-	const char *of_a = advice_text(a), *of_b = advice_text(b);
-
-	return of_a && of_b ? text_equal(of_a, of_b) : of_a == of_b;
-}
-
 bool extender_pod_json_has_hint(const json_t *pod, const char *hint)
 {
 	const char *has = advice_text(pod);
 
 	return has && hint ? text_equal(has, hint) : has == hint;
+}
+
+bool extender_pod_json_same_advice(const json_t *a, const json_t *b)
+{
+	return extender_pod_json_has_hint(a, advice_text(b));
 }
 
 /* One that was copied from another pod says nothing of this one. */

@@ -206,7 +206,7 @@ func (r *rig) tail() (text string) {
 	for _, x := range r.extenders {
 		text += x.logged()
 	}
-	return text[max(0, len(text)-60000):]
+	return text[max(0, len(text)-10000):]
 }
 
 // serverIsAway is whether to try again.
