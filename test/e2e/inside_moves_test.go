@@ -403,7 +403,7 @@ func TestInsideMoveOfContainerThatEnds(t *testing.T) {
 	n.killContainer(n.pods["ends"], clockProgram)
 	err = apply.Wait()
 	t.Logf("numafit defrag --apply: %v", err)
-	n.awaitStatic("ends")
+	n.awaitAgain("ends", clockProgram)
 	n.await("no move to be under way", func() bool {
 		out, _ := n.defrag("--show")
 		return strings.Contains(out, "/"+clockProgram) && !strings.Contains(out, ": moving")

@@ -84,11 +84,7 @@ func TestInsideInitContainersAndSidecars(t *testing.T) {
 	}
 	before := picture(n.status())
 	n.killContainer(p, "side") // the kubelet starts it anew, and it comes back to its CPUs
-	n.await("the sidecar to come back", func() bool {
-		n.look()
-		p = n.pods["web"]
-		return len(p.containers) == 2
-	})
+	n.awaitAgain("web", "side")
 	n.checkAll()
 	t.Logf("before:\n%s\nafter:\n%s", before, picture(n.status()))
 }

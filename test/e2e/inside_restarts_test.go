@@ -181,3 +181,13 @@ func (n *node) killContainer(p *pod, name string) {
 		return n.pods[p.name].containers[name] != id
 	})
 }
+
+// awaitAgain waits until the kubelet has started a container anew that has ended. Its own status still has the
+// old one as ready for a moment.
+func (n *node) awaitAgain(pod, container string) {
+	n.Helper()
+	n.await(container+" to run again", func() bool {
+		n.look()
+		return n.pods[pod].containers[container] != ""
+	})
+}
