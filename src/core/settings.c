@@ -139,7 +139,7 @@ static const struct row rows[] = {
 	CPU_ROW("strict-cpu-reservation", strict_cpu_reservation,
 		"keep containers without CPUs of their own off the reserved CPUs too"),
 	ROW("memoryManagerPolicy", kind_word, memory_manager_policy, "Static",
-		"Static: Guaranteed containers get their memory from the nodes they run on",
+		"Static: Guaranteed containers get their memory from the NUMA nodes they run on",
 		.words = memory_manager_words),
 	ROW("deviceMemory", kind_word, device_memory, "exclude",
 		"NUMA nodes whose memory is a device's, as a GPU's on GB200, GH200 and POWER9. "
@@ -168,8 +168,8 @@ static const struct row rows[] = {
 		.words = pool_enforced_words, .restart = true),
 	ROW("sharedPoolStep", kind_number, shared_pool_step, "auto",
 		"sharedPool.enforce updates: CPUs that a NUMA node's shared pool gives up or gets "
-		"back beyond need, so that not every container changes it; a quarter of the node "
-		"at most. auto: none as long as fewer than 30 containers share the pool, else 16",
+		"back beyond need, so that not every container changes it; a quarter of the NUMA "
+		"node's CPUs at most. auto: none as long as fewer than 30 containers share the pool, else 16",
 		.unit = "CPUs", .automatic = true, .max = CPUSET_BITS),
 	ROW("sharedPoolMinimum", kind_number, shared_pool_minimum, "1",
 		"CPUs that the shared pool never falls below", .unit = "CPUs", .max = CPUSET_BITS),
@@ -180,8 +180,8 @@ static const struct row rows[] = {
 		.words = quota_use_words),
 	ROW("defragment.mode", kind_word, defrag.mode, "advise",
 		"what is done about room that moving running containers with CPUs of their own would "
-		"make. off: nothing. advise: numafit defrag, and a refused pod's event, say which "
-		"moves would help. on-demand: numafit defrag --apply makes them, too. auto: they are "
+		"make. off: nothing is said when a pod is refused; numafit defrag prints a plan all "
+		"the same. advise: the refused pod's event says which moves would help. on-demand: numafit defrag --apply makes them, too. auto: they are "
 		"made as well when a pod was refused, within the limits below. Containers are moved "
 		"where sharedPool.enforce is by cgroup",
 		.words = defrag_mode_words),
@@ -329,7 +329,8 @@ static const struct row rows[] = {
 		.max = CLAIMS_WAIT_MAX_MS),
 	ROW("claims.enabled", kind_bool, claims, "false",
 		"be the DRA driver numafit.io: pods can then claim CPUs and memory of one NUMA "
-		"node, which a scheduler chooses (Kubernetes 1.36 and newer)",
+		"node, which a scheduler chooses (Kubernetes 1.36 and newer; 1.34 and 1.35 with the "
+		"gate DRAConsumableCapacity); mode manage only",
 		.restart = true),
 	ROW("claims.capacity", kind_word, claims_capacity, "dynamic",
 		"what schedulers may give to claims of each NUMA node. dynamic: what other "

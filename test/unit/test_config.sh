@@ -17,7 +17,7 @@ see "is explained" is out "sharedPoolStep
     takes:   auto | number of CPUs, 0 to 1024
     default: auto
     change:  while numafitd runs
-    sharedPool.enforce updates: CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that not every container changes it; a quarter of the node at most. auto: none as long as fewer than 30 containers share the pool, else 16"
+    sharedPool.enforce updates: CPUs that a NUMA node's shared pool gives up or gets back beyond need, so that not every container changes it; a quarter of the NUMA node's CPUs at most. auto: none as long as fewer than 30 containers share the pool, else 16"
 run "one that is read at the start" 0 config --explain nri.socketPath
 see "says so" says out "change:  needs a restart of numafitd"
 run "a map's settings" 0 config --explain schedulerHint

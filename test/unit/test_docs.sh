@@ -127,8 +127,17 @@ awk '/^## Log events/ { on = 1 } on && /^\| `/ { split($0, cell, "|"); print cel
 	grep -o '`[a-z-]*`' | tr -d '`' | sort -u >"$dir/have"
 comm -23 "$dir/want" "$dir/have" >"$dir/out"
 none "reference-events.md has all of them"
+{ # each watch gives the reflector's events a beginning of its own, but for those of numafit-extender
+	echo
+	sed -n 's/.*text_add(&t, "\([a-z]*-\)%s", event).*/\1/p' src/apiserver/*.c
+} >"$dir/watches"
+see "four watches" [ "$(wc -l <"$dir/watches")" -eq 4 ]
+while read -r watch; do
+	echo "${watch}watch-lost ${watch}watch-synced ${watch}watch-waiting"
+done <"$dir/watches" | tr ' ' '\n' | sort | comm -23 - "$dir/have" >"$dir/out"
+none "reference-events.md has the events of each watch"
 cat src/*/*.c src/*/*.h | grep -oE '"[a-z-]+"' | tr -d '"' | sort -u >"$dir/literals"
-sed 's/^\(pods\|slices\)-\(watch-\(lost\|synced\|waiting\)\)$/\2/' "$dir/have" | sort -u | comm -23 - "$dir/literals" >"$dir/out"
+sed 's/^\(pods\|slices\|claims\)-\(watch-\(lost\|synced\|waiting\)\)$/\2/' "$dir/have" | sort -u | comm -23 - "$dir/literals" >"$dir/out"
 none "and no other"
 
 cat src/*/*.[ch] include/numafit/*.h deploy/components/*/*.yaml | grep -oE 'numafit\.io/[A-Za-z0-9]+(-[A-Za-z0-9]+)*' |
