@@ -14,9 +14,6 @@
 enum {
 	TIMEOUT_MS = 10000,
 	PATIENCE_MS = 60000,
-	/* More than one object can have in etcd. Empty maps within each other, as managed fields
-	 * are, take 25 times the memory as JSON values: that is what a node's daemon may use. */
-	ANSWER_MAX = 4 << 20,
 	RETRY_AFTER_MAX_S = 300, /* whatever the server asks for */
 	WORDS_MAX = 64,
 	STATUS_SERVER_ERROR = 500 /* and above: it, or a proxy before it, is out of order */
@@ -49,7 +46,7 @@ struct api_call {
 	struct api_call *next, **at; /* at: what points to it */
 	struct http_call *http;
 	char *method, *path, *content_type, *body;
-	size_t len;
+	size_t len, answer_max;
 	unsigned timeout_ms, idle_ms;
 	bool again; /* after a 401 */
 	void *ctx;
@@ -150,6 +147,7 @@ static struct api_answer read_http_answer(
 	if (*s.message)
 		answer.message = s.message;
 	answer.too_large = !h->status && e->code == EMSGSIZE;
+	answer.timed_out = !h->status && e->code == ETIMEDOUT;
 	answer.again = may_pass(answer.status);
 	answer.after_ms = (unsigned)number_min(RETRY_AFTER_MAX_S,
 				  number_max(h->retry_after_s, s.retry_after_s)) *
@@ -230,7 +228,7 @@ static void api_call_start(struct api_call *c)
 		.len = c->len,
 		.timeout_ms = c->timeout_ms,
 		.idle_ms = c->idle_ms,
-		.answer_max = ANSWER_MAX,
+		.answer_max = c->answer_max,
 	};
 	const struct http_events events = {c, c->data ? call_on_data : NULL, call_on_done};
 	c->http = http_call_start(a->http, &ask, &events);
@@ -242,6 +240,7 @@ static struct api_call *call_new(struct api *a, const char *path)
 
 	c->api = a;
 	c->path = xstrdup(path);
+	c->answer_max = API_OBJECT_MAX;
 	c->next = a->first;
 	c->at = &a->first;
 	if (c->next)
@@ -263,6 +262,8 @@ struct api_call *api_call(struct api *a, const struct api_ask *ask, void *ctx,
 		c->len = ask->len;
 	}
 	c->timeout_ms = a->timeout_ms;
+	if (ask->answer_max)
+		c->answer_max = ask->answer_max;
 	c->ctx = ctx;
 	c->done = done;
 	api_call_start(c);

@@ -42,13 +42,19 @@ struct api_ask {
 	const char *content_type; /* of the body; NULL: application/json */
 	const char *body;         /* copied; NULL: none */
 	size_t len;
+	size_t answer_max; /* bytes of the answer; 0: API_OBJECT_MAX */
 };
+
+/* Bytes: no object is larger as JSON. A server keeps 1.5 MiB of one in etcd (etcd's
+ * --max-request-bytes), without the names of fields, and writes a "<" as six bytes in JSON. */
+enum { API_OBJECT_MAX = 16 << 20 };
 
 struct api_answer {
 	int status;                   /* HTTP's; 0: none came */
 	struct json_t *body;          /* an object, or NULL; borrowed */
 	const char *reason, *message; /* of a Status ("Conflict"), or in our words; never NULL */
-	bool too_large;               /* none came, as it is more than 4 MiB */
+	bool too_large;               /* none came, as it is more than the ask's answer_max */
+	bool timed_out;               /* none came in time */
 	bool again;                   /* it may pass: no connection, 429, 500, 502, 503, 504 */
 	unsigned after_ms;            /* not before that (Retry-After), or 0 */
 };

@@ -22,8 +22,11 @@ enum {
 	TOKEN_MAX = 1024, /* bytes of a resourceVersion, or of a continue: the key of an object */
 	PATH_BYTES = 2 * API_PATH_MAX + 4 * TOKEN_MAX, /* each byte of a token may be a %FF */
 	LIMIT_BYTES = 32,
-	LINE_MAX_BYTES = 4 << 20, /* as an answer of api.c, and for the same reason */
-	WAIT_MAX_S = 300          /* whatever the server asks for, as of calls */
+	/* Bytes of a page of several objects. Empty maps within each other, as managed fields are,
+	 * take 25 times the memory as JSON values: that is what a node's daemon may use. */
+	PAGE_BYTES = 4 << 20,
+	GROWTH = 8, /* a page that came lets the next one have an eighth more objects */
+	WAIT_MAX_S = 300 /* whatever the server asks for, as of calls */
 };
 
 /* HTTP's status codes that mean something to us. */
@@ -50,7 +53,7 @@ struct fault {
 struct reflector {
 	struct api *api;
 	char *path, *query;
-	unsigned page, idle_ms;
+	unsigned page, page_max, idle_ms; /* page: objects that the next one may have */
 	bool from_memory;
 	struct reflector_handler handler;
 	struct loop_timer *timer;
@@ -200,6 +203,7 @@ static void reflector_take_page(struct reflector *r, const struct json_t *body)
 		return;
 	}
 	reflector_take_items(r, body, &page);
+	r->page = (unsigned)number_min(r->page_max, r->page + r->page / GROWTH + 1);
 	if (*r->more) {
 		reflector_list(r);
 		return;
@@ -216,13 +220,26 @@ static void reflector_take_page(struct reflector *r, const struct json_t *body)
 }
 
 /* A few large pods are no reason to know of none: the same page, of half as many. From its memory a
- * server may give no pages. */
-static void reflector_list_smaller(struct reflector *r)
+ * server may give no pages. False: it cannot be smaller. */
+static bool reflector_ask_less(struct reflector *r)
 {
-	if (!r->whole && !r->from_memory)
+	const bool in_pages = !r->whole && !r->from_memory;
+
+	if (in_pages && r->page == 1)
+		return false;
+	if (in_pages)
 		r->page /= 2;
 	r->whole = r->from_memory = false;
-	reflector_list(r);
+	return true;
+}
+
+/* What a server cannot write in time it would not the next time. What it has in its memory takes it
+ * least: then it is just busy. */
+static void reflector_list_late(struct reflector *r, const struct api_answer *answer)
+{
+	if (!r->from_memory)
+		(void)reflector_ask_less(r);
+	reflector_list_failed(r, answer->status, answer->message, answer->after_ms);
 }
 
 static void reflector_on_page(void *ctx, const struct api_answer *answer)
@@ -232,8 +249,10 @@ static void reflector_on_page(void *ctx, const struct api_answer *answer)
 	r->call = NULL;
 	if (answer->status == OK)
 		reflector_take_page(r, answer->body);
-	else if (answer->too_large && (r->whole || r->from_memory || r->page > 1)) /* objects */
-		reflector_list_smaller(r);
+	else if (answer->too_large && reflector_ask_less(r))
+		reflector_list(r);
+	else if (answer->timed_out)
+		reflector_list_late(r, answer);
 	else
 		reflector_list_failed(r, answer->status, answer->message, answer->after_ms);
 }
@@ -248,7 +267,9 @@ static void reflector_list(struct reflector *r)
 		path_add(&t, "continue", r->more);
 	else if (r->from_memory)
 		path_add(&t, "resourceVersion", "0");
-	r->call = api_call(r->api, &(struct api_ask){.path = path}, r, reflector_on_page);
+	const bool one = !r->whole && r->page == 1;
+	const struct api_ask ask = {.path = path, .answer_max = one ? API_OBJECT_MAX : PAGE_BYTES};
+	r->call = api_call(r->api, &ask, r, reflector_on_page);
 }
 
 /* The watch */
@@ -311,8 +332,8 @@ static int keep_piece(struct reflector *r, const char *piece, size_t len)
 {
 	size_t need = r->line.len + len;
 
-	if (need > LINE_MAX_BYTES)
-		return reflector_set_fault(r, 0, 0, "an event of more than 4 MiB");
+	if (need > API_OBJECT_MAX)
+		return reflector_set_fault(r, 0, 0, "an event of more than 16 MiB");
 	if (need > r->line.cap) {
 		r->line.cap = need > 2 * r->line.cap ? need : 2 * r->line.cap;
 		r->line.at = xrealloc(r->line.at, 1, r->line.cap);
@@ -413,7 +434,7 @@ struct reflector *reflector_new(
 	r->api = a;
 	r->path = xstrdup(o->path);
 	r->query = xstrdup(o->query);
-	r->page = o->page ? o->page : PAGE;
+	r->page = r->page_max = o->page ? o->page : PAGE;
 	r->from_memory = o->from_memory;
 	r->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
 	r->backoff.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS;

@@ -17,7 +17,7 @@ static void a_call_sends_token_method_path_and_body(void **state)
 	assert_string_equal(fake_api_header(q, "Content-Type", value, sizeof value), "");
 
 	const struct api_ask patch = {
-		"PATCH", "/apis/x/y", "application/apply-patch+yaml", "{1}~", 3};
+		"PATCH", "/apis/x/y", "application/apply-patch+yaml", "{1}~", 3, 0};
 	(void)api_call(w->api, &patch, w, on_done);
 	FAKE_UNTIL(&w->f, w->answered.nr == 2);
 	assert_string_equal(fake_api_header(q, "Content-Type", value, sizeof value),
@@ -141,7 +141,7 @@ static void no_answer_is_taken_beyond_its_limit(void **state)
 	send_piece(w);
 	FAKE_UNTIL(&w->f, w->answered.nr == 1);
 	assert_int_equal(w->answered.status, 0);
-	assert_non_null(strstr(w->answered.message, "4194304"));
+	assert_non_null(strstr(w->answered.message, "16777216"));
 }
 
 static void a_canceled_call_never_calls_back(void **state)

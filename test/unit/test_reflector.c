@@ -147,13 +147,83 @@ static void a_page_that_is_too_large_is_asked_for_in_halves(void **state)
 	const struct fake_answer script[] = {{"limit=2", .body = large},
 		{"limit=1&fieldSelector=a%3Db", .body = LIST("5", "c", OBJECT("a", "1"))},
 		{"continue=c", .status = 410}, {"limit=0", .body = large},
-		{"limit=1", .body = LISTED}, GOES_ON("5")};
+		{"limit=2", .body = LISTED}, GOES_ON("5")};
 	struct world *w = *state;
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 6);
 	assert_string_equal(w->reported, " begin +a:1 begin +a:1 synced");
 	assert_string_equal(w->f.log, " watch-synced");
+}
+
+static void pages_grow_again_one_by_one(void **state)
+{
+	auto_free char *large = xcalloc(1, BIG + 1);
+	memset(large, ' ', BIG);
+	const struct fake_answer script[] = {{"limit=20&", .body = large},
+		{"limit=10&", .body = LIST("5", "c", "")}, {"limit=12&", .body = LIST("5", "c", "")},
+		{"limit=14&", .body = LIST("5", "c", "")}, {"limit=16&", .body = LIST("5", "c", "")},
+		{"limit=19&", .body = LIST("5", "c", "")}, {"limit=20&", .body = LIST("5", "c", "")},
+		{"limit=20&", .body = LISTED}, GOES_ON("5")};
+	struct world *w = *state;
+
+	w->o.page = 20;
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 9);
+	assert_string_equal(w->reported, " begin +a:1 synced");
+}
+
+/* An object whose text, with an ending, is larger than a page may be. */
+static char *large_object(const char *beginning, const char *ending)
+{
+	char *text = xcalloc(1, BIG + 1);
+	size_t len = strlen(beginning);
+
+	memset(text, ' ', BIG);
+	memcpy(text, beginning, len);
+	memcpy(text + BIG - strlen(ending), ending, strlen(ending));
+	return text;
+}
+
+static void one_object_may_be_larger_than_a_page(void **state)
+{
+	auto_free char *page = large_object(
+		"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"c\"},"
+		"\"items\":[{" META("a", "1"), "}]}");
+	auto_free char *event = large_object(
+		"{\"type\":\"ADDED\",\"object\":{" META("c", "6"), "}}\n");
+	const struct fake_answer script[] = {{"limit=2&", .body = page},
+		{"limit=1&", .body = page},
+		{"limit=2&fieldSelector=a%3Db&continue=c", .body = LIST("5", "", OBJECT("b", "2"))},
+		{"watch=1", .how = FAKE_GOES_ON, .body = event}};
+	struct world *w = *state;
+
+	BEGIN(w, script);
+	UNTIL_NOTED(w, " begin +a:1 +b:2 synced +c:6");
+	assert_int_equal(w->f.asked, 4);
+}
+
+static void what_does_not_come_in_time_is_asked_for_in_smaller_pages(void **state)
+{
+	static const struct fake_answer script[] = {{"limit=2&", .how = FAKE_NEVER},
+		{"limit=1&", .body = LIST("5", "c", OBJECT("a", "1"))},
+		{"limit=2&fieldSelector=a%3Db&continue=c", .status = 410},
+		{"limit=0&", .how = FAKE_NEVER}, {"limit=2&", .body = LISTED}, GOES_ON("5")};
+	struct world *w = *state;
+	struct err e = {0};
+	const struct api_options o = {.kubeconfig = w->f.kubeconfig,
+		.user_agent = "tester/1",
+		.timeout_ms = 1000,
+		.on_event = on_api_event};
+
+	api_free(w->api);
+	w->api = api_new(w->f.loop, &o, &e);
+	if (!w->api)
+		fail_msg("%s", e.text);
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 6);
+	assert_string_equal(w->reported, " begin +a:1 begin +a:1 synced");
+	assert_string_equal(w->f.log, " watch-waiting watch-synced");
 }
 
 static void a_list_may_come_from_the_servers_memory(void **state)
@@ -197,8 +267,8 @@ static void a_line_has_a_limit(void **state)
 
 	BEGIN(w, script);
 	UNTIL_ASKED(w, 2);
-	char *line = xcalloc(1, BIG + 1);
-	memset(line, ' ', BIG);
+	char *line = xcalloc(1, API_OBJECT_MAX + 2);
+	memset(line, ' ', API_OBJECT_MAX + 1);
 	fake_api_say(w->f.last, line);
 	free(line);
 	UNTIL_ASKED(w, 4);
@@ -256,6 +326,9 @@ int main(void)
 		CASE(a_malformed_list_is_asked_for_again),
 		CASE(versions_and_continue_tokens_have_a_maximum_length),
 		CASE(a_page_that_is_too_large_is_asked_for_in_halves),
+		CASE(pages_grow_again_one_by_one),
+		CASE(one_object_may_be_larger_than_a_page),
+		CASE(what_does_not_come_in_time_is_asked_for_in_smaller_pages),
 		CASE(a_list_may_come_from_the_servers_memory),
 		CASE(a_list_too_large_to_come_from_memory_comes_in_pages),
 		CASE(a_line_has_a_limit),
