@@ -20,7 +20,8 @@ static void put_escape(struct text *t, char c)
 }
 
 /* Appends the character at s, whose text is not UTF-8 as a whole: a message that was cut to fit may
- * end within a character. Returns its bytes. */
+ * end within a character. What is none becomes no longer by that, or a char[max] that is full could
+ * not be read back. Returns its bytes. */
 static size_t put_repaired(struct text *t, const char *s)
 {
 	size_t n = 1, len = strnlen(s, UTF8_LONGEST);
@@ -28,7 +29,7 @@ static size_t put_repaired(struct text *t, const char *s)
 	while (n <= len && !text_is_utf8(s, n))
 		n++;
 	if (n > len) {
-		text_put(t, "\xef\xbf\xbd", 3);
+		text_put(t, "?", 1);
 		return 1;
 	}
 	text_put(t, s, n);

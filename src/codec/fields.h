@@ -62,7 +62,7 @@ struct fields {
 	}
 
 /* *from as a JSON object, appended to *t; ids (NULL without FIELD_NODES and such) name the NUMA
- * nodes. What does not fit shows in t->cut. Bytes that are not UTF-8 become U+FFFD. */
+ * nodes. What does not fit shows in t->cut. Each byte that is not UTF-8 becomes a question mark. */
 void fields_write(
 	struct text *t, const struct fields *f, const void *from, const struct node_ids *ids);
 /* The string as JSON, appended likewise. */
