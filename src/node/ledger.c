@@ -243,6 +243,7 @@ static struct holding *holding_new(
 	h->request.ask.nr_devices = 0; /* of resources that only the event knows */
 	h->request.ask.cpus_on = NULL;
 	h->request.ask.advice = NULL;
+	h->request.ask.odd_wish = NULL; /* of who was adopted all the same */
 	holding_strings(&h->request, text);
 	for (size_t i = 0; i < HOLDING_STRINGS; i++)
 		*text[i] = *text[i] ? xstrdup(*text[i]) : NULL;

@@ -337,8 +337,8 @@ static int entries_are_their_own(const struct ledger *l, struct err *e)
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		const struct request *r = &l->by[BY_ID].at[i].h->request;
 
-		if (r->ask.advice || r->ask.cpus_on || r->ask.nr_devices || r->pod.container ||
-			r->pod.own || r->pod.attached || r->pod.annotations)
+		if (r->ask.advice || r->ask.cpus_on || r->ask.nr_devices || r->ask.odd_wish ||
+			r->pod.container || r->pod.own || r->pod.attached || r->pod.annotations)
 			return err_set(e, EINVAL, "container %s has a part of an event's memory",
 				r->container_id);
 	}

@@ -642,6 +642,26 @@ static void a_wish_that_cannot_be_read_refuses_the_container_or_its_pod(void **s
 	world_free(w);
 }
 
+/* It runs, so it is taken over; what was wrong with its wish was the event's. */
+static void a_container_that_runs_with_such_a_wish_keeps_nothing_of_the_event(void **state)
+{
+	struct world *w = world();
+	struct guest *p = pod_of_one(w, 0, QOS_GUARANTEED, 1000, (struct wishes){0});
+	char *text = xstrdup("annotation numafit.io/movable: \"x\" is none of true, false");
+
+	(void)state;
+	ask_for(w, p, 0);
+	p->run[0].req.ask.odd_wish = text;
+	engine_live(w->g, 0, &p->run[0].req, NULL);
+	p->run[0].req.ask.odd_wish = NULL;
+	free(text);
+	const struct holding *h = ledger_find(engine_ledger(w->g), p->run[0].id);
+	assert_non_null(h);
+	assert_null(h->request.ask.odd_wish);
+	check(w);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -669,6 +689,7 @@ int main(void)
 		cmocka_unit_test(a_restarted_container_keeps_its_wishes_and_its_cpus),
 		cmocka_unit_test(a_resize_gives_no_part_of_a_whole_core_up),
 		cmocka_unit_test(a_wish_that_cannot_be_read_refuses_the_container_or_its_pod),
+		cmocka_unit_test(a_container_that_runs_with_such_a_wish_keeps_nothing_of_the_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
