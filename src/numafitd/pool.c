@@ -252,12 +252,13 @@ int pool_follow(struct daemon *d, struct err *e)
 		return 0;
 	if (d->follow.moves &&
 		mover_is_copying(moves_mover(d->follow.moves))) { /* a write would wait for it */
-		p->any_due = true;
+		p->any_due = p->failed = true;
 		return err_set(e, EBUSY,
 			"the memory of a container is being moved, and no cpuset can be set before "
 			"that is done: try again in some seconds");
 	}
 	const uint64_t writes = p->writes;
+	const bool was_behind = p->failed;
 	p->any_due = false;
 	while (outcome == PLAN_ANEW) {
 		struct bounds_writes all = {0};
@@ -273,6 +274,8 @@ int pool_follow(struct daemon *d, struct err *e)
 	}
 	p->serial = bounds_serial(now->bounds);
 	p->pool = now->pool;
+	if (was_behind) /* updates wait for it */
+		updater_note_change(d);
 	return 0;
 }
 

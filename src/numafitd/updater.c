@@ -125,18 +125,27 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 	arena_fini(&a);
 }
 
+static bool is_copying(const struct daemon *d)
+{
+	return d->follow.moves && mover_is_copying(moves_mover(d->follow.moves));
+}
+
+bool updater_may_send(const struct daemon *d)
+{
+	return pool_is_enforced(d) && !is_copying(d);
+}
+
 static void update_misplaced(void *ctx)
 {
 	struct daemon *d = ctx;
 	struct update_list ups = {0};
 
 	d->follow.updater->gathers = false;
-	/* before others are bounded no container gets CPUs that they may run on */
-	if (!nri_conn_takes_updates(d->runtime.conn) || !pool_is_enforced(d))
+	if (!nri_conn_takes_updates(d->runtime.conn))
 		return;
-	if (d->follow.moves && mover_is_copying(moves_mover(d->follow.moves))) {
-		update_within(d->follow.updater,
-			AFTER_COPY_MS); /* the runtime would wait in the kernel */
+	if (!updater_may_send(d)) {
+		if (is_copying(d))
+			update_within(d->follow.updater, AFTER_COPY_MS);
 		return;
 	}
 	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);

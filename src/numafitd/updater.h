@@ -9,6 +9,10 @@ struct update_list;
 /* UpdateContainers without being asked for. Only in mode manage. */
 void updater_start(struct daemon *d);
 void updater_stop(struct daemon *d);
+/* Whether the runtime may set a cpuset now, whether it is asked to or by a reply. Not while others
+ * may still run on those CPUs, as their cgroups could not be written; nor while the kernel copies
+ * memory: it would wait in there, and with it all that starts on the node. */
+bool updater_may_send(const struct daemon *d);
 /* Containers may have to be updated, and no reply is at hand. */
 void updater_note_change(struct daemon *d);
 /* What the runtime is updating is in the reply too: it may come to that only after the reply, and a

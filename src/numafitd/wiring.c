@@ -203,9 +203,15 @@ static int adjust(struct daemon *d, const struct request *req, const struct deci
 	return 0;
 }
 
-/* The runtime sets them once it has the reply. */
+/* The runtime sets them once it has the reply; those that it may not set yet are given later. */
 static void reply_with(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
 {
+	if (!updater_may_send(d)) {
+		for (size_t i = 0; i < ups->nr; i++)
+			engine_must_update(d->engine, ups->at[i].container_id);
+		updater_note_change(d);
+		return;
+	}
 	add_updates(d, ups, reply);
 	if (ups->nr)
 		updater_note_reply(d);
@@ -242,7 +248,7 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	d->runtime.answered = (struct answered){.is_due = true,
 		.req = req,
 		.dec = dec,
-		.nr_updates = ups.nr,
+		.nr_updates = reply->nr_updates,
 		.took_ns = loop_monotonic_ns() - from,
 		.refusal = dec.admit ? "" : in_arena(reply->arena, e->text)};
 	vec_fini(&ups);
@@ -284,7 +290,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 		(void)refuse_with_text(&q, &dec, &e);
 		reply->refusal = in_arena(reply->arena, e.text);
 	}
-	log_decision(d, req, &dec, "update", dec.admit ? "" : e.text, ups.nr,
+	log_decision(d, req, &dec, "update", dec.admit ? "" : e.text, reply->nr_updates,
 		loop_monotonic_ns() - from);
 	vec_fini(&ups);
 }
