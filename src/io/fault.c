@@ -121,12 +121,22 @@ int fault_of_write(void)
 	return 0;
 }
 
-size_t fault_line_bytes(size_t max)
+static size_t fewer_bytes(const char *variable, size_t max)
 {
-	const char *text = getenv("NUMAFIT_FAULT_LINE");
+	const char *text = getenv(variable);
 	size_t bytes = text ? strtoul(text, NULL, DECIMAL) : max;
 
 	return bytes && bytes < max ? bytes : max;
+}
+
+size_t fault_line_bytes(size_t max)
+{
+	return fewer_bytes("NUMAFIT_FAULT_LINE", max);
+}
+
+size_t fault_update_bytes(size_t max)
+{
+	return fewer_bytes("NUMAFIT_FAULT_UPDATES", max);
 }
 
 void fault_move_pages(void)

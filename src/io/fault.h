@@ -59,6 +59,8 @@ int fault_of_write(void);
 /* The longest line of the journal: max or, where NUMAFIT_FAULT_LINE says so, fewer bytes, so that
  * records of everyday have several lines. */
 size_t fault_line_bytes(size_t max);
+/* Bytes of one reply's updates: max or, where NUMAFIT_FAULT_UPDATES says so, fewer. */
+size_t fault_update_bytes(size_t max);
 /* How long a write of cpuset.mems takes, beside the write itself: 0 or, where NUMAFIT_FAULT_MEMS_MS
  * says so, milliseconds, as there were pages to move. */
 void fault_move_pages(void);
@@ -86,6 +88,10 @@ static inline int fault_of_write(void)
 	return 0;
 }
 static inline size_t fault_line_bytes(size_t max)
+{
+	return max;
+}
+static inline size_t fault_update_bytes(size_t max)
 {
 	return max;
 }

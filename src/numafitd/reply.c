@@ -3,6 +3,7 @@
 #include "daemon.h"
 #include "quota.h"
 
+#include <io/fault.h>
 #include <string.h>
 
 const char *in_arena(struct arena *a, const char *text)
@@ -26,12 +27,21 @@ const char *nodes_text(const struct daemon *d, struct arena *a, struct nodeset n
 	return in_arena(a, nodeset_format(nodes, &d->topo.ids, text, sizeof text));
 }
 
+/* What one update takes in a message beside its texts, at most. */
+enum { UPDATE_BYTES = 64 };
+
+static size_t update_bytes(const struct nri_cpuset *c)
+{
+	return strlen(c->container_id) + strlen(c->cpus) + strlen(c->mems) + UPDATE_BYTES;
+}
+
 /* Most of them get one and the same cpuset, the shared pool's: its text is made once. */
-void add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+size_t add_updates(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
 {
 	struct nri_cpuset *list = arena_array(reply->arena, ups->nr, sizeof *list);
+	const size_t most = fault_update_bytes(UPDATES_BYTES_MAX);
 	const struct update *before = NULL;
-	size_t nr = 0;
+	size_t nr = 0, bytes = 0;
 
 	for (; list && nr < ups->nr; nr++) {
 		const struct update *u = &ups->at[nr];
@@ -45,11 +55,15 @@ void add_updates(struct daemon *d, const struct update_list *ups, struct nri_rep
 					  : nodes_text(d, reply->arena, u->mems),
 			.cpu_quota = quota_of_update(d, u),
 		};
+		bytes += update_bytes(&list[nr]);
+		if (bytes > most || !*list[nr].container_id)
+			break; /* no room for it, or for its texts */
 		before = u;
 	}
 	reply->updates = list;
 	reply->nr_updates = nr;
 	d->measured.counters.updates += nr;
+	return nr;
 }
 
 static int compare_sandbox_ids(const void *a, const void *b)

@@ -114,7 +114,8 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 
 	arena_init(&a, ARENA_BYTES);
 	list.arena = &a;
-	add_updates(d, ups, &list);
+	for (size_t i = add_updates(d, ups, &list); i < ups->nr; i++)
+		engine_must_update(d->engine, ups->at[i].container_id);
 	note_asked(t, ups);
 	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, updater_on_answer, &e) <
 		0)

@@ -203,18 +203,51 @@ static int adjust(struct daemon *d, const struct request *req, const struct deci
 	return 0;
 }
 
-/* The runtime sets them once it has the reply; those that it may not set yet are given later. */
-static void reply_with(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+static void update_later(struct daemon *d, const struct update_list *ups, size_t from)
 {
-	if (!updater_may_send(d)) {
-		for (size_t i = 0; i < ups->nr; i++)
-			engine_must_update(d->engine, ups->at[i].container_id);
-		updater_note_change(d);
-		return;
-	}
-	add_updates(d, ups, reply);
-	if (ups->nr)
+	for (size_t i = from; i < ups->nr; i++)
+		engine_must_update(d->engine, ups->at[i].container_id);
+	updater_note_change(d);
+}
+
+/* The runtime sets them once it has the reply; those that it may not set yet, or that do not fit,
+ * are given later. False: some do not fit. */
+static bool reply_with(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+{
+	const bool may = updater_may_send(d);
+	const size_t nr = may ? add_updates(d, ups, reply) : 0;
+
+	update_later(d, ups, nr);
+	if (nr)
 		updater_note_reply(d);
+	return !may || nr == ups->nr;
+}
+
+/* A create that was recorded comes to nothing. The runtime gets an error, which carries no updates.
+ */
+static void take_back(struct daemon *d, const struct request *req, const char *why,
+	struct decision *dec, const struct update_list *ups)
+{
+	engine_take_back(d->engine, loop_wall_ms(), req, why, dec);
+	pool_follow_event(d);
+	update_later(d, ups, 0);
+}
+
+/* -errno with text: the answer has no room for all of it. */
+static int answer_create(struct daemon *d, const struct request *req, const struct decision *dec,
+	const struct update_list *ups, struct nri_reply *reply, struct err *e)
+{
+	int rc = adjust(d, req, dec, reply, e);
+
+	if (!rc && !reply_with(d, ups, reply))
+		rc = err_set(e, E2BIG,
+			"%zu containers share the CPUs that it is to have, and no answer has room to "
+			"update all of them: let cgroups enforce the shared pool "
+			"(sharedPool.enforce: cgroup)",
+			ups->nr);
+	if (!rc)
+		updater_note_reply(d);
+	return rc;
 }
 
 static int on_create(void *ctx, const struct request *asked, struct nri_reply *reply, struct err *e)
@@ -229,21 +262,16 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	gather_container(d, &req, reply->arena);
 	engine_create(d->engine, loop_wall_ms(), &req, &dec, &ups);
 	if (dec.admit && pool_follow_create(d, req.container_id,
-				 e)) { /* others would still run on what it is to have */
-		engine_take_back(d->engine, loop_wall_ms(), &req, e->text, &dec);
-		pool_follow_event(d);
-		for (size_t i = 0; i < ups.nr; i++) /* an error carries none */
-			engine_must_update(d->engine, ups.at[i].container_id);
-	}
+				 e)) /* others would still run on what it is to have */
+		take_back(d, &req, e->text, &dec, &ups);
 	if (dec.admit && dec.exclusive) {
 		quota_note_pod(d, req.pod.uid);
 		updater_repeat(d, req.container_id, &ups);
 	}
-	reply_with(d, &ups, reply);
+	if (dec.admit && answer_create(d, &req, &dec, &ups, reply, e))
+		take_back(d, &req, e->text, &dec, &ups);
 	const struct admit_question q = question_of(d, &req, NULL);
-	if (dec.admit)
-		updater_note_reply(d);
-	int rc = dec.admit ? adjust(d, &req, &dec, reply, e) : refuse_with_text(&q, &dec, e);
+	int rc = dec.admit ? 0 : refuse_with_text(&q, &dec, e);
 	arena_fini(&d->runtime.answered.gathered);
 	d->runtime.answered = (struct answered){.is_due = true,
 		.req = req,

@@ -27,11 +27,12 @@ struct daemon_rig {
 	const char *fault; /* NUMAFIT_FAULT, or NULL */
 	unsigned line;    /* NUMAFIT_FAULT_LINE: the journal's lines have that many bytes; 0: all */
 	unsigned mems_ms; /* NUMAFIT_FAULT_MEMS_MS: a write of cpuset.mems takes that long */
-	const char *root; /* NUMAFIT_FAULT_ROOT, or NULL */
-	const char *config; /* its config file, or NULL */
-	int log;            /* descriptor for its stderr; -1: the test's own */
-	bool obeys_modes;   /* it may not override permissions, although it is root */
-	pid_t pid;          /* 0: none runs */
+	unsigned update_bytes; /* NUMAFIT_FAULT_UPDATES: of one reply; 0: all that a message has */
+	const char *root;      /* NUMAFIT_FAULT_ROOT, or NULL */
+	const char *config;    /* its config file, or NULL */
+	int log;               /* descriptor for its stderr; -1: the test's own */
+	bool obeys_modes;      /* it may not override permissions, although it is root */
+	pid_t pid;             /* 0: none runs */
 	const char *setting[RIG_SETTINGS_MAX + 1];
 };
 
@@ -110,6 +111,7 @@ static inline void rig_exec(const struct daemon_rig *g)
 		(void)setenv("NUMAFIT_FAULT_ROOT", g->root, 1);
 	rig_set_number("NUMAFIT_FAULT_LINE", g->line);
 	rig_set_number("NUMAFIT_FAULT_MEMS_MS", g->mems_ms);
+	rig_set_number("NUMAFIT_FAULT_UPDATES", g->update_bytes);
 	if (g->log >= 0)
 		(void)dup2(g->log, STDERR_FILENO);
 	(void)execv(g->program, (char **)(uintptr_t)args);
