@@ -253,7 +253,11 @@ void recorder_write_anew(struct daemon *d)
 /* What could be written now would contradict what is missing before it. */
 static int refuse_behind(const struct daemon *d, struct err *e)
 {
-	return err_set(e, d->recorder.error.code, "%s: %s",
+	/* a record that had no room in a line is no fault of the journal's, and is missing all the
+	 * same */
+	const int code = d->recorder.error.code ? d->recorder.error.code : EIO;
+
+	return err_set(e, code, "%s: %s",
 		d->recorder.journal
 			? "an earlier change is missing in it, and it cannot be written anew"
 			: "it cannot be written since numafitd has started",
