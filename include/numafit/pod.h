@@ -148,6 +148,8 @@ struct pod {
 	 * POD_DEVICES_MAX. */
 	const struct device_resource *attached;
 	size_t nr_attached;
+	/* Those that somebody reads (pod_spec_reads() of codec/pod_spec.h); a runtime's pods have
+	 * two more (nri_pb.h). */
 	const struct key_value *annotations;
 	size_t nr_annotations;
 };

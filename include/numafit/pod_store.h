@@ -16,7 +16,9 @@ enum pod_owner {
 };
 
 struct known_pod {
-	struct pod pod; /* pod.container is there; its sandbox_id and totals are not known */
+	/* pod.container is there, and the annotations that somebody reads (codec/pod_spec.h); its
+	 * sandbox_id and totals are not known */
+	struct pod pod;
 	/* extended resources that its containers ask for, ascending (byte order): the indexes in
 	 * its device_asks are those of this list */
 	const char *const *resource;

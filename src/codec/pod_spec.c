@@ -1,6 +1,7 @@
 #include <codec/pod_spec.h>
 
 #include <codec/advice.h>
+#include <codec/wishes.h>
 #include <errno.h>
 #include <numafit/observed.h>
 #include <numafit/qos.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char hugepages[] = "hugepages-", ours[] = "numafit.io/";
+static const char hugepages[] = "hugepages-";
 
 static bool spec_starts_with(const char *s, const char *with)
 {
@@ -225,6 +226,29 @@ static enum qos class_of(const struct pod_spec *s, const struct settings *rules,
 	return qos_of(containers);
 }
 
+bool pod_spec_reads(const char *annotation)
+{
+	return wishes_is_key(annotation) || advice_source_of(annotation) ||
+	       text_equal(annotation, OBSERVED_ANNOTATION);
+}
+
+static int keep_annotations(
+	const struct pod_spec *s, struct arena *a, struct pod *out, struct err *e)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_annotations; i++)
+		nr += pod_spec_reads(s->annotations[i].key);
+	struct key_value *list = arena_array(a, nr, sizeof *list);
+	if (!list)
+		return err_set(e, ENOMEM, "%zu annotations are too many", nr);
+	out->annotations = list;
+	for (size_t i = 0; i < s->nr_annotations; i++)
+		if (pod_spec_reads(s->annotations[i].key))
+			list[out->nr_annotations++] = s->annotations[i];
+	return 0;
+}
+
 int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resources, struct arena *a,
 	const struct settings *rules, struct pod *out, struct err *e)
 {
@@ -250,12 +274,10 @@ int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resource
 		.own = pod_level ? own : NULL,
 		.nr = s->nr,
 		.container = ask,
-		.annotations = s->annotations,
-		.nr_annotations = s->nr_annotations,
 	};
 	if (rules)
 		pod_obey_gate(rules, out, ask);
-	return 0;
+	return keep_annotations(s, a, out, e);
 }
 
 /* A pod of this node */
@@ -320,23 +342,6 @@ static int check_all_lists(const struct pod_spec *s, struct err *e)
 	return check_lists(&s->resources, e);
 }
 
-static int keep_annotations(
-	const struct pod_spec *s, struct arena *a, struct pod *out, struct err *e)
-{
-	struct key_value *list = arena_array(a, s->nr_annotations, sizeof *list);
-
-	if (!list)
-		return err_set(e, ENOMEM, "%zu annotations are too many", s->nr_annotations);
-	out->annotations = list;
-	out->nr_annotations = 0;
-	for (size_t i = 0; i < s->nr_annotations; i++)
-		if (strstr(s->annotations[i].key, ours) || /* of one container, too */
-			advice_source_of(s->annotations[i].key) ||
-			text_equal(s->annotations[i].key, OBSERVED_ANNOTATION))
-			list[out->nr_annotations++] = s->annotations[i];
-	return 0;
-}
-
 int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct arena *a,
 	struct known_pod *out, struct err *e)
 {
@@ -350,8 +355,6 @@ int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct aren
 		rc = spec_list_resources(s, a, &resources, e);
 	if (!rc)
 		rc = pod_spec_ask(s, &resources, a, NULL, &known.pod, e);
-	if (!rc)
-		rc = keep_annotations(s, a, &known.pod, e);
 	if (rc)
 		return rc;
 	known.pod.sandbox_id = "";

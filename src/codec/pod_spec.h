@@ -61,6 +61,11 @@ int pod_spec_alloc(
  * server has seen to). */
 bool resource_is_extended(const char *name);
 
+/* Whether anybody here reads the pod's annotation of that key: wishes of its author (wishes.h),
+ * advice of schedulers (advice.h), and the placement that was observed (observed.h). What is made
+ * of a pod has these alone: it may have very many others, of a few bytes each. */
+bool pod_spec_reads(const char *annotation);
+
 /* Extended resources that count, ascending (byte order), each once: what device_ask's resource is
  * an index of. */
 struct resource_names {
@@ -68,8 +73,8 @@ struct resource_names {
 	unsigned nr;
 };
 
-/* Who the pod is, its annotations, what it asks for, and its class when its status does not say one
- * (qos.h).
+/* Who the pod is, those of its annotations that are read (pod_spec_reads()), what it asks for, and
+ * its class when its status does not say one (qos.h).
  * Requests that are missing are the limits, as the API server fills them in; the pod has resources
  * of its own when it says something of CPUs, memory or huge pages (component-helpers/resource,
  * IsPodLevelResourcesSet). How the class is computed, and whether these are shared out,
@@ -80,10 +85,9 @@ struct resource_names {
 int pod_spec_ask(const struct pod_spec *s, const struct resource_names *resources, struct arena *a,
 	const struct settings *rules, struct pod *out, struct err *e);
 
-/* The pod as one of this node, with all extended resources that its containers ask for. Of its
- * annotations there are ours, those of schedulers' advice (advice.h) and the placement that was
- * observed (observed_json.h). Parts of *out come from *a, strings are the spec's. 0; -E2BIG: a list
- * of more than POD_SPEC_RESOURCES_MAX; or as pod_spec_ask(). */
+/* The pod as one of this node, with all extended resources that its containers ask for. Parts of
+ * *out come from *a, strings are the spec's. 0; -E2BIG: a list of more than
+ * POD_SPEC_RESOURCES_MAX; or as pod_spec_ask(). */
 int pod_spec_known(const struct pod_spec *s, enum pod_source source, struct arena *a,
 	struct known_pod *out, struct err *e);
 

@@ -12,24 +12,22 @@
 #define CRIO   ".crio.io"
 enum { SHOWN = 64, ODD_MAX = 384 };
 
-/* The pod's annotation about that for the container, or for all; NULL: there is none. */
-static const struct key_value *find_wish(
-	const struct pod *pod, const char *name, const char *container)
+/* The row of the wish that has such a key, or NULL. *container: whose it is; NULL: everyone's. */
+static const struct wish_row *wish_of_key(const char *key, const char **container)
 {
-	const struct key_value *for_all = NULL;
+	const char *of_all = text_behind(key, PREFIX);
 
-	for (size_t i = 0; i < pod->nr_annotations; i++) {
-		const struct key_value *kv = &pod->annotations[i];
-		const char *of_all = text_behind(kv->key, PREFIX),
-			   *rest = text_behind(kv->key, name),
-			   *of_one = rest ? text_behind(rest, "." PREFIX) : NULL;
+	*container = NULL;
+	if (of_all)
+		return wish_row_of(of_all);
+	for (size_t i = 0; i < NR_WISH_ROWS; i++) {
+		const char *rest = text_behind(key, wish_rows[i].name);
 
-		if (of_one && text_equal(of_one, container))
-			return kv;
-		if (of_all && text_equal(of_all, name))
-			for_all = kv;
+		*container = rest ? text_behind(rest, "." PREFIX) : NULL;
+		if (*container)
+			return &wish_rows[i];
 	}
-	return for_all;
+	return NULL;
 }
 
 /* Whether any value but the kubelet's is allowed: then one that is none is a mistake. */
@@ -158,25 +156,79 @@ static const struct foreign_wish {
 	{"cpu-freq-governor" CRIO, {NULL, NULL}, "quiet", NULL,
 		PREFIX "quiet: frequency=PROFILE, with a profile that has this governor"},
 };
+enum { NR_FOREIGN = sizeof foreign_wishes / sizeof *foreign_wishes };
 
 static bool is_on(const struct foreign_wish *f, const char *value)
 {
 	return !f->on[0] || text_equal(value, f->on[0]) || text_equal(value, f->on[1]);
 }
 
-static const struct key_value *find_foreign(
-	const struct pod *pod, const struct foreign_wish *f, const char *container)
+/* As wish_of_key(). */
+static const struct foreign_wish *foreign_of_key(const char *key, const char **container)
 {
-	bool of_one = f->annotation[strlen(f->annotation) - 1] == '/';
+	*container = NULL;
+	for (size_t i = 0; i < NR_FOREIGN; i++) {
+		const char *name = foreign_wishes[i].annotation, *rest = text_behind(key, name);
+		bool of_one = name[strlen(name) - 1] == '/';
 
-	for (size_t i = 0; i < pod->nr_annotations; i++) {
-		const struct key_value *kv = &pod->annotations[i];
-		const char *rest = text_behind(kv->key, f->annotation);
-
-		if (rest && text_equal(rest, of_one ? container : "") && is_on(f, kv->value))
-			return kv;
+		if (!rest || (!of_one && *rest))
+			continue;
+		*container = of_one ? rest : NULL;
+		return &foreign_wishes[i];
 	}
 	return NULL;
+}
+
+bool wishes_is_key(const char *key)
+{
+	const char *container;
+
+	return wish_of_key(key, &container) || foreign_of_key(key, &container);
+}
+
+/* What the annotations of a pod say to one of its containers; NULL: nothing of that. */
+struct said {
+	const struct key_value *of_one[NR_WISH_ROWS], *of_all[NR_WISH_ROWS], *foreign[NR_FOREIGN];
+};
+
+/* Where the pod has very many of them, most are other containers': these are seen at a glance. */
+static bool is_anothers(const char *key, const char *container)
+{
+	const char *slash = strchr(key, '/');
+
+	return slash && !text_equal(slash + 1, container) && !text_behind(key, PREFIX);
+}
+
+static void hear(struct said *s, const struct key_value *kv, const struct wishes_reader *r,
+	const char *container)
+{
+	const char *whose;
+
+	if (is_anothers(kv->key, container))
+		return;
+	const struct wish_row *row = wish_of_key(kv->key, &whose);
+	const struct foreign_wish *f = row ? NULL : foreign_of_key(kv->key, &whose);
+	bool of_pod = row && r->whole && row->type == WISH_OF_NODES;
+	const struct key_value **first = NULL;
+
+	if (row && !whose)
+		s->of_all[row - wish_rows] = kv;
+	else if (row && !of_pod)
+		first = &s->of_one[row - wish_rows];
+	else if (f && is_on(f, kv->value))
+		first = &s->foreign[f - foreign_wishes];
+	if (first && !*first)
+		*first = kv;
+}
+
+static struct said hear_all(
+	const struct wishes_reader *r, const struct pod *pod, const char *container)
+{
+	struct said s = {0};
+
+	for (size_t i = 0; i < pod->nr_annotations; i++)
+		hear(&s, &pod->annotations[i], r, container);
+	return s;
 }
 
 static void take_foreign(const struct wishes_reader *r, const struct wish_row *row,
@@ -205,27 +257,13 @@ static void take_foreign(const struct wishes_reader *r, const struct wish_row *r
 
 /* Where the pod says nothing of it in our own words. */
 static void take_foreign_ones(const struct wishes_reader *r, const struct wish_row *row,
-	const struct pod *pod, unsigned allowed, struct ask *ask, struct arena *a,
+	const struct said *s, unsigned allowed, struct ask *ask, struct arena *a,
 	struct wishes_ignored *ignored)
 {
-	for (size_t i = 0; i < sizeof foreign_wishes / sizeof *foreign_wishes; i++) {
-		const struct foreign_wish *f = &foreign_wishes[i];
-		const struct key_value *kv =
-			text_equal(f->name, row->name) ? find_foreign(pod, f, ask->name) : NULL;
-
-		if (kv)
-			take_foreign(r, row, f, kv, allowed, ask, a, ignored);
-	}
-}
-
-/* Most pods have none. */
-static bool has_any_wish(const struct pod *pod)
-{
-	for (size_t i = 0; i < pod->nr_annotations; i++)
-		if (strstr(pod->annotations[i].key, PREFIX) ||
-			strstr(pod->annotations[i].key, CRIO))
-			return true;
-	return false;
+	for (size_t i = 0; i < NR_FOREIGN; i++)
+		if (s->foreign[i] && text_equal(foreign_wishes[i].name, row->name))
+			take_foreign(r, row, &foreign_wishes[i], s->foreign[i], allowed, ask, a,
+				ignored);
 }
 
 void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct ask *ask,
@@ -233,17 +271,16 @@ void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct as
 {
 	const struct namespaces *sections = &r->settings->namespaces;
 	const unsigned allowed = r->settings->wishes_allowed | namespaces_allow(sections, pod->ns);
+	const struct said s = hear_all(r, pod, ask->name);
 
 	*ignored = (struct wishes_ignored){0};
-	for (size_t i = 0; has_any_wish(pod) && i < NR_WISH_ROWS; i++) {
-		bool of_pod = r->whole && wish_rows[i].type == WISH_OF_NODES;
-		const struct key_value *kv =
-			find_wish(pod, wish_rows[i].name, of_pod ? "" : ask->name);
+	for (size_t i = 0; i < NR_WISH_ROWS; i++) {
+		const struct key_value *kv = s.of_one[i] ? s.of_one[i] : s.of_all[i];
 
 		if (kv)
 			take_wish(r, &wish_rows[i], kv, allowed, ask, a, ignored);
 		else
-			take_foreign_ones(r, &wish_rows[i], pod, allowed, ask, a, ignored);
+			take_foreign_ones(r, &wish_rows[i], &s, allowed, ask, a, ignored);
 	}
 	namespaces_obey(sections, pod->ns, &ask->wishes);
 	if (r->settings->burstable == BURSTABLE_ONE_NODE && pod->qos == QOS_BURSTABLE)

@@ -22,6 +22,9 @@ struct wishes_ignored {
 	const char *odd; /* what is wrong with one, with podWishes.unknown: ignore; or NULL */
 };
 
+/* Whether it is the key of an annotation that wishes_take() reads, for whichever container. */
+bool wishes_is_key(const char *key);
+
 /* Enter in *ask, by its name, what the pod's annotations wish for: ask->wishes, ask->odd_wish, and,
  * unless a scheduler has left some, ask->advice for numa-nodes. Texts live in *a. */
 void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct ask *ask,

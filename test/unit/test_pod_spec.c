@@ -134,6 +134,58 @@ static void the_class_is_kubernetes(void **state)
 	}
 }
 
+/* The readers' own lists say what there is: advice_source_of(), wish_rows. */
+static void annotations_that_somebody_reads_are_kept_and_no_others(void **state)
+{
+	static const char *const read[] = {"numafit.io/numa-hint", "numafit.io/topology-policy",
+		"numafit.io/cpus", "numafit.io/movable", "numafit.io/quiet", "cores.numafit.io/web",
+		"numa-nodes.numafit.io/web", "irq-load-balancing.crio.io",
+		"cpu-load-balancing.crio.io", "cpu-shared.crio.io/web", "cpu-c-states.crio.io",
+		"cpu-freq-governor.crio.io", "scheduling.koordinator.sh/resource-status",
+		"scheduling.koordinator.sh/resource-spec", "katalyst.kubewharf.io/numa_bind_result",
+		"volcano.sh/topology-decision", "volcano.sh/numa-topology-policy",
+		"topology.crane.io/topology-result", "godel.bytedance.com/micro-topology",
+		"kai.scheduler/numa-placement-observed"};
+	static const char *const others[] = {"", "a", "numafit.io/", "numafit.io/a",
+		"numafit.io/cpus/web", "a.numafit.io/web", "cpus", "cpus.numafit.io",
+		"example.com/numafit.io/cpus", "cpu-quota.crio.io",
+		"irq-load-balancing.crio.io/web", "kubernetes.io/config.source"};
+	enum { NR = sizeof read / sizeof *read, NR_OTHERS = sizeof others / sizeof *others };
+	struct key_value all[NR + NR_OTHERS];
+	const struct pod_spec spec = {.uid = "u",
+		.ns = "",
+		.name = "",
+		.qos = "",
+		.phase = "",
+		.annotations = all,
+		.nr_annotations = NR + NR_OTHERS};
+	struct known_pod known;
+	struct pod pod;
+	struct arena a;
+
+	(void)state;
+	for (size_t i = 0; i < NR + NR_OTHERS; i++)
+		all[i] = (struct key_value){i < NR_OTHERS ? others[i] : read[i - NR_OTHERS], "x"};
+	arena_init(&a, ARENA_MAX);
+	assert_int_equal(pod_spec_ask(&spec, &(struct resource_names){0}, &a, NULL, &pod, NULL), 0);
+	assert_int_equal(pod_spec_known(&spec, POD_FROM_KUBELET, &a, &known, NULL), 0);
+	assert_int_equal(pod.nr_annotations, NR);
+	assert_int_equal(known.pod.nr_annotations, NR);
+	for (size_t i = 0; i < NR; i++) {
+		assert_string_equal(pod.annotations[i].key, read[i]);
+		assert_string_equal(known.pod.annotations[i].key, read[i]);
+	}
+	for (size_t i = 0; i < NR_WISH_ROWS; i++) {
+		char key[64];
+
+		(void)snprintf(key, sizeof key, "numafit.io/%s", wish_rows[i].name);
+		assert_true(pod_spec_reads(key));
+		(void)snprintf(key, sizeof key, "%s.numafit.io/c", wish_rows[i].name);
+		assert_true(pod_spec_reads(key));
+	}
+	arena_fini(&a);
+}
+
 static const char *const resources[] = {"a.b/c", "numafit.io/cpu"};
 
 /* What one container with these resources asks for. */
@@ -274,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_class_is_kubernetes),
+		cmocka_unit_test(annotations_that_somebody_reads_are_kept_and_no_others),
 		cmocka_unit_test(requests_count_and_limits_stand_in_for_them),
 		cmocka_unit_test(devices_go_by_limits_in_order_of_their_resources),
 		cmocka_unit_test(a_wrong_quantity_of_a_spec_is_named),

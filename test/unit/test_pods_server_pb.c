@@ -67,7 +67,7 @@ static void a_pod_is_the_same_after_encoding_and_decoding(void **state)
 			.device = {{0, 2}, {1, 4}}},
 	};
 	static const char *const resources[] = {"gpu.example/gpu", "numafit.io/cpu"};
-	static const struct key_value note = {"numafit.io/team", "one \u00fc"};
+	static const struct key_value note = {"numafit.io/cpus", "one \u00fc"};
 
 	for (enum qos q = QOS_GUARANTEED; q < NR_QOS - 1; q++) {
 		const struct known_pod pod = {
@@ -88,7 +88,7 @@ static void a_pod_is_the_same_after_encoding_and_decoding(void **state)
 		assert_string_equal(got.pod.ns, "ml");
 		assert_string_equal(got.pod.name, "train-0");
 		assert_int_equal(got.pod.qos, q);
-		assert_string_equal(pod_annotation(&got.pod, "numafit.io/team"), "one \u00fc");
+		assert_string_equal(pod_annotation(&got.pod, "numafit.io/cpus"), "one \u00fc");
 		assert_int_equal(got.nr_resources, 2);
 		assert_string_equal(got.resource[1], "numafit.io/cpu");
 		assert_int_equal(got.pod.nr, 3);
