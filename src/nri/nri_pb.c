@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <codec/pb_message.h>
+#include <codec/pod_spec.h>
 #include <errno.h>
 #include <nri.pb-c.h>
 #include <numafit/text.h>
@@ -119,38 +120,71 @@ static struct pod_totals pod_totals(const Nri__LinuxResources *of_pod)
 	};
 }
 
-static int nri_read_pod(
-	struct pod *out, const Nri__PodSandbox *pod, const Nri__Container *c, struct arena *a)
+static const char *cgroup_parent_of(const Nri__PodSandbox *pod)
 {
-	/* its parent's path; or, when the runtime shows no more than the container, that one's own,
-	 * which holds the parent's name */
-	const char *cgroup = c && c->linux ? c->linux->cgroups_path : "";
+	return pod && pod->linux ? pod->linux->cgroup_parent : "";
+}
 
-	if (pod && pod->linux && *pod->linux->cgroup_parent)
-		cgroup = pod->linux->cgroup_parent;
-	*out = (struct pod){.sandbox_id = c ? c->pod_sandbox_id : "",
+/* The last two are looked for on the container as well (annotation_not_of_pod()). */
+static bool is_read(const char *annotation)
+{
+	return pod_spec_reads(annotation) || text_equal(annotation, NRI_PLACEMENT_ANNOTATION) ||
+	       text_equal(annotation, NRI_ALLOCATED_ANNOTATION);
+}
+
+/* Only those that somebody reads: the others may be very many, and each container is looked at with
+ * what is kept here. */
+static int nri_read_annotations(struct pod *out, const Nri__PodSandbox *pod, struct arena *a)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < pod->n_annotations; i++)
+		nr += is_read(pod->annotations[i]->key);
+	struct key_value *list = arena_array(a, nr, sizeof *list);
+	if (!list)
+		return -ENOMEM;
+	out->annotations = list;
+	for (size_t i = 0; i < pod->n_annotations; i++) {
+		const Nri__KeyValue *kv = pod->annotations[i];
+
+		if (is_read(kv->key))
+			list[out->nr_annotations++] = (struct key_value){kv->key, kv->value};
+	}
+	return 0;
+}
+
+/* pod NULL: it is not shown. */
+static int nri_read_pod(struct pod *out, const Nri__PodSandbox *pod, struct arena *a)
+{
+	*out = (struct pod){.sandbox_id = "",
 		.uid = "",
 		.ns = "",
 		.name = "",
-		.qos = qos_from_cgroup_parent(cgroup),
+		.qos = qos_from_cgroup_parent(cgroup_parent_of(pod)),
 		.source = POD_FROM_RUNTIME};
 	if (!pod)
 		return 0;
-	struct key_value *annotations = arena_array(a, pod->n_annotations, sizeof *annotations);
-	if (!annotations)
-		return -ENOMEM;
-	for (size_t i = 0; i < pod->n_annotations; i++)
-		annotations[i] =
-			(struct key_value){pod->annotations[i]->key, pod->annotations[i]->value};
 	out->sandbox_id = pod->id;
 	out->uid = pod->uid;
 	out->ns = pod->namespace_;
 	out->name = pod->name;
 	out->has_process = pod->pid != 0;
 	out->totals = pod_totals(pod->linux ? pod->linux->pod_resources : NULL);
-	out->annotations = annotations;
-	out->nr_annotations = pod->n_annotations;
-	return 0;
+	return nri_read_annotations(out, pod, a);
+}
+
+/* What nri_read_pod() has read, as the pod of that container: which shows, where the runtime shows
+ * no more than it, what pod it is of, and in its own cgroup's path the name of the parent. */
+static struct pod pod_of_container(
+	const struct pod *read, const Nri__PodSandbox *pod, const Nri__Container *c)
+{
+	struct pod of = *read;
+
+	if (!pod)
+		of.sandbox_id = c->pod_sandbox_id;
+	if (!*cgroup_parent_of(pod) && c->linux)
+		of.qos = qos_from_cgroup_parent(c->linux->cgroups_path);
+	return of;
 }
 
 /* Sizes with a limit of 0 are left out: the kubelet lists every size that the node knows. */
@@ -249,11 +283,10 @@ static int nri_read_device_files(struct request *req, const Nri__LinuxContainer 
 /* What the kubelet, or we, have put on the container. A runtime that copies a pod's annotations to
  * its containers (CRI-O) sets the others over them: what is still the pod's is its author's. */
 static const char *annotation_not_of_pod(
-	const Nri__PodSandbox *pod, const Nri__Container *c, const char *key)
+	const struct pod *pod, const Nri__Container *c, const char *key)
 {
 	const char *value = find_annotation(c->annotations, c->n_annotations, key);
-	const char *of_pod =
-		pod ? find_annotation(pod->annotations, pod->n_annotations, key) : NULL;
+	const char *of_pod = pod_annotation(pod, key);
 
 	return value && of_pod && strcmp(value, of_pod) == 0 ? NULL : value;
 }
@@ -265,13 +298,12 @@ static bool is_at_self(const char *destination)
 	return below && (!*below || *below == '/');
 }
 
-/* c and pod may be NULL. */
-static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
-	const Nri__Container *c, const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
+/* *pod is the container's; c may be NULL. */
+static int nri_read_request(struct request *req, const struct pod *pod, const Nri__Container *c,
+	const Nri__LinuxResources *asked, struct arena *a, struct err *odd)
 {
-	*req = (struct request){.container_id = "", .ask.name = "", .cpus = "", .mems = ""};
-	if (nri_read_pod(&req->pod, pod, c, a) < 0)
-		return -ENOMEM;
+	*req = (struct request){
+		.pod = *pod, .container_id = "", .ask.name = "", .cpus = "", .mems = ""};
 	if (!c)
 		return 0;
 	const Nri__LinuxResources *has = c->linux ? c->linux->resources : NULL;
@@ -304,6 +336,20 @@ static int nri_read_request(struct request *req, const Nri__PodSandbox *pod,
 	return 0;
 }
 
+/* c and pod may be NULL. */
+static int nri_read_subject(struct nri_subject *s, const Nri__PodSandbox *pod,
+	const Nri__Container *c, const Nri__LinuxResources *asked, struct arena *a)
+{
+	struct pod of;
+	int rc = nri_read_pod(&of, pod, a);
+
+	if (rc)
+		return rc;
+	if (c)
+		of = pod_of_container(&of, pod, c);
+	return nri_read_request(&s->req, &of, c, asked, a, &s->odd);
+}
+
 int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject *out, struct err *e)
 {
 	const Nri__UpdateContainerRequest *m =
@@ -312,7 +358,7 @@ int nri_subject_decode(struct blob payload, struct arena *a, struct nri_subject 
 
 	if (!m)
 		return -EBADMSG;
-	if (nri_read_request(&s.req, m->pod, m->container, m->linux_resources, a, &s.odd) < 0)
+	if (nri_read_subject(&s, m->pod, m->container, m->linux_resources, a) < 0)
 		return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
 	*out = s;
 	return 0;
@@ -330,7 +376,7 @@ int nri_state_change_decode(
 	int event = (int)m->event; /* any number: newer runtimes may know more of them */
 	if (event > NRI_EVENT_NONE && event < NR_NRI_EVENTS)
 		s.event = (enum nri_event)event;
-	if (nri_read_request(&s.req, m->pod, m->container, NULL, a, &s.odd) < 0)
+	if (nri_read_subject(&s, m->pod, m->container, NULL, a) < 0)
 		return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
 	*out = s;
 	return 0;
@@ -352,32 +398,67 @@ static int compare_container_ids(const void *a, const void *b)
 	return strcmp((*x)->id, (*y)->id);
 }
 
-/* Sorts pods and containers by id: to find, and so that what comes twice lies together. */
-static int list_running(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
+/* Sorts them by id: to find, and so that what comes twice lies together. all->pods has as many as
+ * the message, each at the same place, once they are read. */
+static int read_pods(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
 {
+	int rc = 0;
+
 	if (m->n_pods)
 		qsort(m->pods, m->n_pods, sizeof *m->pods, compare_pod_ids);
+	for (size_t i = 0; i < m->n_pods && !rc; i++)
+		rc = nri_read_pod(&all->pods[i], m->pods[i], a);
+	return rc;
+}
+
+/* A container with its pod, which all containers of that pod share. */
+static int read_container(const Nri__SynchronizeRequest *m, const Nri__Container *c,
+	struct arena *a, const struct nri_running *all, struct request *out, struct err *odd)
+{
+	const Nri__PodSandbox of = {.id = c->pod_sandbox_id}, *key = &of;
+	Nri__PodSandbox *const *pod = NULL;
+	struct pod read;
+
+	if (m->n_pods)
+		pod = bsearch(&key, m->pods, m->n_pods, sizeof *m->pods, compare_pod_ids);
+	if (pod)
+		read = all->pods[pod - m->pods];
+	else
+		(void)nri_read_pod(&read, NULL, a);
+	read = pod_of_container(&read, pod ? *pod : NULL, c);
+	return nri_read_request(out, &read, c, NULL, a, odd);
+}
+
+static int read_containers(Nri__SynchronizeRequest *m, struct arena *a, struct nri_running *all)
+{
 	if (m->n_containers)
 		qsort(m->containers, m->n_containers, sizeof *m->containers, compare_container_ids);
 	for (size_t i = 0; i < m->n_containers; i++) {
 		const Nri__Container *c = m->containers[i];
-		const Nri__PodSandbox of = {.id = c->pod_sandbox_id}, *key = &of;
-		Nri__PodSandbox *const *pod = NULL;
 		struct err odd = {0};
 		bool again =
 			all->nr && strcmp(all->containers[all->nr - 1].container_id, c->id) == 0;
 
 		if (!*c->id || c->state == NRI__CONTAINER_STATE__CONTAINER_STOPPED || again)
 			continue;
-		if (m->n_pods)
-			pod = bsearch(&key, m->pods, m->n_pods, sizeof *m->pods, compare_pod_ids);
-		if (nri_read_request(
-			    &all->containers[all->nr++], pod ? *pod : NULL, c, NULL, a, &odd) < 0)
+		if (read_container(m, c, a, all, &all->containers[all->nr++], &odd) < 0)
 			return -ENOMEM;
 		if (odd.code && !all->odd.code)
 			all->odd = odd;
 	}
 	return 0;
+}
+
+static void keep_pods_once_each(size_t nr, struct nri_running *all)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct pod *p = &all->pods[i];
+		bool again = all->nr_pods &&
+			     text_equal(all->pods[all->nr_pods - 1].sandbox_id, p->sandbox_id);
+
+		if (*p->sandbox_id && !again)
+			all->pods[all->nr_pods++] = *p;
+	}
 }
 
 int nri_running_decode(
@@ -393,16 +474,11 @@ int nri_running_decode(
 		return err_set(e, E2BIG, "%zu containers: the limit is %zu", m->n_containers, max);
 	all.containers = arena_array(a, m->n_containers, sizeof *all.containers);
 	all.pods = arena_array(a, m->n_pods, sizeof *all.pods);
-	bool fits = all.containers && all.pods && list_running(m, a, &all) == 0;
-	for (size_t i = 0; fits && i < m->n_pods; i++) { /* they are sorted by now */
-		bool again = all.nr_pods &&
-			     strcmp(all.pods[all.nr_pods - 1].sandbox_id, m->pods[i]->id) == 0;
-
-		if (*m->pods[i]->id && !again)
-			fits = nri_read_pod(&all.pods[all.nr_pods++], m->pods[i], NULL, a) == 0;
-	}
+	bool fits = all.containers && all.pods && read_pods(m, a, &all) == 0 &&
+		    read_containers(m, a, &all) == 0;
 	if (!fits)
 		return err_set(e, EBADMSG, "%zu bytes hold more than we can take", payload.len);
+	keep_pods_once_each(m->n_pods, &all);
 	*out = all;
 	return 0;
 }

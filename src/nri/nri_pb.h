@@ -36,8 +36,12 @@ int nri_chunk_decode(struct blob payload, bool *more, struct err *e);
 /* The acknowledgement of a chunk that is not the last. */
 int nri_chunk_encode(struct arena *a, struct blob *out, struct err *e);
 
-/* What runs, containers and pods by id, each once. odd: resources that struct request cannot hold
- * (a huge page size that is none), the first there are; its code is 0 when all is well. */
+/* Of a pod's annotations there are those alone that somebody reads (pod_spec_reads()), and the two
+ * of ours that containers have (NRI_PLACEMENT_ANNOTATION, NRI_ALLOCATED_ANNOTATION). */
+
+/* What runs, containers and pods by id, each once. A pod is read once, and its containers share
+ * what it points to. odd: resources that struct request cannot hold (a huge page size that is
+ * none), the first there are; its code is 0 when all is well. */
 struct nri_running {
 	struct request *containers;
 	size_t nr;

@@ -208,7 +208,7 @@ static void recorded_events_are_read(void **state)
 
 static void a_container_is_the_same_after_encoding_and_decoding(void **state)
 {
-	static const struct key_value pod_notes[] = {{"a", "1"}, {"b", "2"}};
+	static const struct key_value pod_notes[] = {{"a", "1"}, {"numafit.io/cpus", "2"}};
 	static const struct key_value notes[] = {
 		{"other", "x"}, {NRI_PLACEMENT_ANNOTATION, "{\"cpus\":\"2-3\"}"}};
 	const struct nri_container c = {"s1", "uid1", "ns1", "pod1", "/kubepods/pod1", pod_notes, 2,
@@ -233,7 +233,7 @@ static void a_container_is_the_same_after_encoding_and_decoding(void **state)
 	assert_int_equal(nri_subject_decode(payload, *state, &s, &e), 0);
 	assert_int_equal(s.odd.code, 0);
 	assert_string_equal(s.req.pod.sandbox_id, "s1");
-	assert_string_equal(pod_annotation(&s.req.pod, "b"), "2");
+	assert_string_equal(pod_annotation(&s.req.pod, "numafit.io/cpus"), "2");
 	assert_string_equal(s.req.container_id, "id1");
 	assert_string_equal(s.req.ask.name, "web");
 	assert_int_equal(s.req.created_at_ns, INT64_C(1700000000000000001));
@@ -335,6 +335,73 @@ static void a_container_that_is_reported_twice_counts_once(void **state)
 	assert_int_equal(all.nr, 2);
 	assert_string_equal(all.containers[0].container_id, "a");
 	assert_string_equal(all.containers[1].container_id, "b");
+	bytes_fini(&m);
+}
+
+/* A pod with so many annotations of three bytes and one that is read, and containers of it. */
+static void put_pod_with_notes(struct bytes *m, unsigned nr_notes, unsigned nr_containers)
+{
+	struct bytes pod = {0}, none = {0};
+	char text[16];
+
+	put_text(&pod, 1, "p");
+	for (unsigned i = 0; i <= nr_notes; i++) {
+		struct bytes note = {0};
+
+		(void)snprintf(text, sizeof text, "%03x", i);
+		put_text(&note, 1, i < nr_notes ? text : "numafit.io/cpus");
+		put_text(&note, 2, i < nr_notes ? "" : "shared");
+		put_message(&pod, 6, &note);
+	}
+	put_message(m, 1, &pod);
+	for (unsigned i = 0; i < nr_containers; i++) {
+		(void)snprintf(text, sizeof text, "c%03u", i);
+		put_container(m, 2, text, "p", 3, &none);
+	}
+}
+
+/* Bytes that a container takes beside the pod. */
+static size_t bytes_of_each(unsigned nr_notes, struct nri_running *all, struct arena *a)
+{
+	enum { CONTAINERS = 100 };
+	size_t bytes[2];
+
+	for (unsigned many = 0; many < 2; many++) {
+		struct bytes m = {0};
+		size_t before = a->given;
+
+		put_pod_with_notes(&m, nr_notes, many ? 1 + CONTAINERS : 1);
+		assert_int_equal(nri_running_decode(blob_of(&m), 999, a, all, NULL), 0);
+		bytes[many] = a->given - before;
+		bytes_fini(&m);
+	}
+	return (bytes[1] - bytes[0]) / CONTAINERS;
+}
+
+static void a_pod_is_read_once_for_all_its_containers(void **state)
+{
+	enum { NOTES = 4000 };
+	struct nri_running all;
+	size_t without = bytes_of_each(0, &all, *state);
+
+	assert_int_equal(bytes_of_each(NOTES, &all, *state), without);
+	assert_int_equal(all.nr_pods, 1);
+	for (size_t i = 0; i < all.nr; i++) {
+		assert_ptr_equal(all.containers[i].pod.annotations, all.pods[0].annotations);
+		assert_string_equal(all.containers[i].pod.sandbox_id, "p");
+	}
+}
+
+static void annotations_that_nobody_reads_are_left_out(void **state)
+{
+	struct bytes m = {0};
+	struct nri_running all;
+
+	put_pod_with_notes(&m, 50, 1);
+	assert_int_equal(nri_running_decode(blob_of(&m), 9, *state, &all, NULL), 0);
+	assert_int_equal(all.pods[0].nr_annotations, 1);
+	assert_int_equal(all.containers[0].pod.nr_annotations, 1);
+	assert_string_equal(pod_annotation(&all.containers[0].pod, "numafit.io/cpus"), "shared");
 	bytes_fini(&m);
 }
 
@@ -478,6 +545,8 @@ int main(void)
 		cmocka_unit_test(the_flag_for_more_chunks_is_read_from_the_outermost_fields),
 		in_arena(chunks_join_in_any_order_and_without_their_pods),
 		in_arena(a_container_that_is_reported_twice_counts_once),
+		in_arena(a_pod_is_read_once_for_all_its_containers),
+		in_arena(annotations_that_nobody_reads_are_left_out),
 		in_arena(strings_that_are_not_utf8_are_neither_read_nor_written),
 		in_arena(a_malformed_message_is_refused),
 		in_arena(a_message_that_expands_too_much_hits_the_limit_of_the_arena),
