@@ -387,6 +387,24 @@ bool gather_is_listed(const struct daemon *d, const struct pod *pod)
 
 /* The stage before a decision */
 
+static const struct ask *find_known_container(const struct known_pod *known, const char *name)
+{
+	for (size_t i = 0; known && i < known->pod.nr; i++)
+		if (text_equal(known->pod.container[i].name, name))
+			return &known->pod.container[i];
+	return NULL;
+}
+
+/* Whether it has claims: by its pod's spec, or, where that is not known, by its having CDI devices,
+ * which others have, too. */
+static void know_claims(const struct daemon *d, struct request *req)
+{
+	const struct known_pod *known = find_known_pod(d, &req->pod);
+	const struct ask *c = find_known_container(known, req->ask.name);
+
+	req->ask.has_claims = known ? c && c->has_claims : req->nr_cdi;
+}
+
 /* By its pod's spec, where that is known: whether it has claims; and, of a pod that was not decided
  * as a whole, be it that it was not known by then, what is its own: a runtime shows what the pod
  * has as resources of its own as those of each container. */
@@ -394,21 +412,14 @@ static void know_container_of_pod(const struct daemon *d, struct request *req)
 {
 	const struct settings *s = &d->settings;
 	const struct known_pod *known = find_known_pod(d, &req->pod);
+	const struct ask *c = find_known_container(known, req->ask.name);
 	bool as_one = pod_is_aligned_as_one(s, &req->pod);
 
+	know_claims(d, req);
 	req->pod.pod_level = known && known->pod.pod_level;
-	if (!known) /* others have CDI devices, too */
-		req->ask.has_claims = req->nr_cdi;
-	for (size_t i = 0; known && i < known->pod.nr; i++) {
-		const struct ask *c = &known->pod.container[i];
-
-		if (!text_equal(c->name, req->ask.name))
-			continue;
-		req->ask.has_claims = c->has_claims;
-		if (req->pod.pod_level)
-			req->ask.guaranteed =
-				s->gates.pod_level_resource_managers && !as_one && c->guaranteed;
-	}
+	if (c && req->pod.pod_level)
+		req->ask.guaranteed =
+			s->gates.pod_level_resource_managers && !as_one && c->guaranteed;
 }
 
 static bool has_devices_by_kubelet(const struct container_held *held)
@@ -425,12 +436,12 @@ static bool has_devices_by_kubelet(const struct container_held *held)
 static bool may_have_devices(const struct daemon *d, const struct request *req)
 {
 	const struct known_pod *known = find_known_pod(d, &req->pod);
+	const struct ask *c = find_known_container(known, req->ask.name);
 	struct services *v = d->services;
 	const struct container_held *held = NULL;
 
-	for (size_t i = 0; known && i < known->pod.nr; i++)
-		if (text_equal(known->pod.container[i].name, req->ask.name))
-			return has_devices_by_spec(known, &known->pod.container[i]);
+	if (c)
+		return has_devices_by_spec(known, c);
 	if (!v || !v->pod_resources)
 		return false;
 	if (gather_is_answered(v, req->pod.uid, SINCE_POD))
@@ -556,6 +567,7 @@ static void add_shares(struct daemon *d, struct request *req, struct arena *a)
 void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a)
 {
 	for (size_t i = 0; i < nr; i++) {
+		know_claims(d, &containers[i]);
 		add_shares(d, &containers[i], a);
 		containers[i].ask.has_devices = may_have_devices(d, &containers[i]);
 		(void)take_wishes(d, &containers[i].pod, &containers[i].ask, a);

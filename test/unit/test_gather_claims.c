@@ -6,6 +6,7 @@
 #include <kubelet/pods.h>
 #include <nri/nri_conn.h>
 #include <numafit/mem.h>
+#include <numafit/shares.h>
 #include <numafit/text.h>
 #include <numafitd/claims.h>
 #include <numafitd/daemon.h>
@@ -222,6 +223,8 @@ static int teardown(void **state)
 	struct world *w = *state;
 
 	claims_stop(&w->d);
+	engine_free(w->d.engine);
+	shows_cdi = true;
 	loop_free(w->d.loop);
 	arena_fini(&w->a);
 	free(w);
@@ -438,6 +441,69 @@ static void devices_of_any_kind_are_noted_and_what_was_asked_for_and_not_shown_c
 		assert_int_equal(there.ask.has_devices, cases[i].has);
 		there = gathered(w, cases[i].container);
 		assert_int_equal(request_has_devices(&there), cases[i].has);
+	}
+}
+
+/* Claims of CPUs and memory, of a runtime that does not show CDI devices */
+
+static int recorded(void *ctx, const struct record *r, struct err *e)
+{
+	(void)ctx, (void)r, (void)e;
+	return 0;
+}
+
+/* A claim is prepared for the pod. */
+static void prepare_for_pod(struct world *w)
+{
+	static const struct engine_hooks hooks = {.record = recorded};
+	const struct claim_share share = {
+		.request = "r", .pool = "n1", .device = "numa0", .cpus = 2};
+	const struct resource_claim claim = {.uid = "k",
+		.ns = "ml",
+		.name = "two",
+		.nr = 1,
+		.share = &share,
+		.nr_pods = 1,
+		.pod_uid = (const char *const[]){"u"}};
+	struct decision dec = {0};
+	struct err e = {0};
+
+	for (unsigned cpu = 0; cpu < 16; cpu++)
+		assert_int_equal(topo_add_cpu(&w->d.topo, cpu, cpu / 2, cpu, 0, 0, NULL), 0);
+	w->d.engine = engine_new(&w->d.topo, &w->d.settings, &hooks);
+	if (engine_prepare(w->d.engine, 0, &claim, &dec, &e) < 0)
+		fail_msg("%s %s", dec.message, e.text);
+}
+
+/* A container was created while numafitd was away. */
+static void a_container_that_runs_has_the_shares_that_the_kubelet_shows(void **state)
+{
+	static const char *const cdi[] = {"numafit.io/claim=k-0"};
+	static const struct held_claim two[] = {
+		{"ml", "two", "numafit.io", "n1", "numa0", "", cdi, 1}};
+	static const struct {
+		bool is_known;
+		const char *container, *shares;
+	} cases[] = {
+		{true, "app", "k/0"}, {true, "side", NULL}, /* its spec has no claim */
+		{true, "another", NULL}, {false, "app", "k/0"},
+		{false, "side", ""}, /* nobody says that it has none */
+	};
+	struct world *w = *state;
+
+	prepare_for_pod(w);
+	shows_cdi = false;
+	kubelet_shows(two, 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct request there = create(cases[i].container);
+
+		is_known = cases[i].is_known;
+		gather_running(&w->d, &there, 1, &w->a);
+		assert_int_equal(!there.shares, !cases[i].shares);
+		if (cases[i].shares)
+			assert_string_equal(there.shares, cases[i].shares);
+		there = gathered(w, cases[i].container);
+		assert_int_equal(!there.shares, !cases[i].shares);
 	}
 }
 
@@ -666,6 +732,7 @@ int main(void)
 		IN_WORLD(a_daemon_that_decides_nothing_watches_no_slices),
 		IN_WORLD(nothing_of_it_happens_where_it_is_off),
 		IN_WORLD(devices_of_any_kind_are_noted_and_what_was_asked_for_and_not_shown_counts),
+		IN_WORLD(a_container_that_runs_has_the_shares_that_the_kubelet_shows),
 		IN_WORLD(without_the_setting_no_answer_waits),
 		IN_WORLD(a_pods_start_waits_until_its_claims_are_shown),
 		IN_WORLD(a_create_waits_until_a_slice_has_the_device),
