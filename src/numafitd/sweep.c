@@ -98,6 +98,13 @@ static void drop_drift(struct sweep *s, struct drift *d)
 	vec_remove(&s->drifts, (size_t)(d - s->drifts.at));
 }
 
+static void drop_drifts(struct sweep *s)
+{
+	while (s->drifts.nr)
+		drop_drift(s, &s->drifts.at[s->drifts.nr - 1]);
+	vec_fini(&s->drifts);
+}
+
 static void note_as_placed(struct daemon *d, const char *container_id)
 {
 	struct drift *drift = find_drift(d->follow.sweep, container_id);
@@ -112,7 +119,8 @@ static void note_as_placed(struct daemon *d, const char *container_id)
 
 void sweep_note_update(struct daemon *d, const char *container_id)
 {
-	if (!d->follow.sweep)
+	/* without rounds nobody would look at it, nor forget it */
+	if (!d->follow.sweep || !d->settings.sweep_interval_ms)
 		return;
 	struct drift *drift = get_drift(d->follow.sweep, container_id);
 	drift->by_a_client = true;
@@ -449,10 +457,14 @@ static enum step (*const steps[ROUND_ENDS])(struct daemon *d) = {
 
 static void next_round(struct daemon *d)
 {
-	if (d->settings.sweep_interval_ms)
-		loop_timer_set(d->follow.sweep->timer, d->settings.sweep_interval_ms);
-	else
-		loop_timer_stop(d->follow.sweep->timer);
+	struct sweep *s = d->follow.sweep;
+
+	if (d->settings.sweep_interval_ms) {
+		loop_timer_set(s->timer, d->settings.sweep_interval_ms);
+		return;
+	}
+	loop_timer_stop(s->timer);
+	drop_drifts(s); /* by the next round, if there is one, they are old */
 }
 
 static void sweep_turn(void *ctx)
@@ -504,9 +516,7 @@ void sweep_stop(struct daemon *d)
 	if (!s)
 		return;
 	loop_timer_close(s->timer);
-	while (s->drifts.nr)
-		drop_drift(s, &s->drifts.at[s->drifts.nr - 1]);
-	vec_fini(&s->drifts);
+	drop_drifts(s);
 	free(s->at);
 	free(s);
 	d->follow.sweep = NULL;
