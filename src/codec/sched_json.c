@@ -19,12 +19,24 @@ static int to_amounts(const struct resource_list *from, const struct sched_reade
 	return 0;
 }
 
+/* The API server lets no negative amount in, but whoever asks about a pod may write any; the
+ * arithmetic behind this knows none. */
+static int to_amounts_of_pod(const struct resource_list *from, const char *list,
+	const struct sched_reader *r, struct amounts *out, struct err *e)
+{
+	for (size_t i = 0; i < from->nr; i++)
+		if (quantity_compare(from->at[i].q, quantity_of(0)) < 0)
+			return err_set(
+				e, ERANGE, "%s.%.64s: it is negative", list, from->at[i].name);
+	return to_amounts(from, r, out, e);
+}
+
 static int to_requests_and_limits(const struct resource_spec *from, const struct sched_reader *r,
 	struct amounts *requests, struct amounts *limits, struct err *e)
 {
-	int rc = to_amounts(&from->requests, r, requests, e);
+	int rc = to_amounts_of_pod(&from->requests, "requests", r, requests, e);
 
-	return rc ? rc : to_amounts(&from->limits, r, limits, e);
+	return rc ? rc : to_amounts_of_pod(&from->limits, "limits", r, limits, e);
 }
 
 static int to_containers(const struct pod_spec *s, const struct sched_reader *r,
@@ -42,7 +54,7 @@ static int to_containers(const struct pod_spec *s, const struct sched_reader *r,
 		int rc = to_requests_and_limits(
 			&s->container[i].resources, r, &c[i].requests, &c[i].limits, e);
 		if (rc)
-			return rc;
+			return err_add(e, rc, "container %.64s", c[i].name);
 	}
 	return 0;
 }
@@ -70,9 +82,11 @@ int sched_pod_json_read(
 		rc = to_requests_and_limits(
 			&s.resources, r, &out->own_requests, &out->own_limits, e);
 	if (!rc)
-		rc = to_amounts(&s.overhead, r, &out->overhead, e);
+		rc = to_amounts_of_pod(&s.overhead, "overhead", r, &out->overhead, e);
+	if (rc)
+		return err_add(e, rc, "spec");
 	out->qos = said >= 0 ? (enum qos)said : sched_pod_qos(out);
-	return rc;
+	return 0;
 }
 
 int sched_node_json_read(

@@ -17,7 +17,7 @@ struct sched_reader {
 };
 
 /* pod_json_read()'s pod, with numbers for names; -EINVAL, too, when there is no class of its
- * status.qosClass. No request follows from a limit. */
+ * status.qosClass; -ERANGE: an amount is negative. No request follows from a limit. */
 int sched_pod_json_read(
 	struct json_t *pod, const struct sched_reader *r, struct sched_pod *out, struct err *e);
 /* metadata.name and status.allocatable; neither pods nor topology. */

@@ -72,10 +72,9 @@ static int64_t match_score(
 	const struct sched_plan *p, const struct used *u, const struct sched_candidate *c)
 {
 	const struct sched_node node = match_node(c);
-	int64_t score = nrt_score(u->ask, &node);
 
 	(void)p;
-	return score < 0 ? 0 : score;
+	return nrt_score(u->ask, &node);
 }
 
 /* numa-aware */
@@ -272,6 +271,13 @@ enum sched_code sched_plan_filter(
 	return restricted_filter(p, c, why);
 }
 
+/* A plugin's arithmetic is the released one's, which has no limits of its own for odd amounts;
+ * those who take a score from here count by it. */
+static int64_t within_scores(int64_t score)
+{
+	return score < 0 ? 0 : score > SCHED_SCORE_MAX ? SCHED_SCORE_MAX : score;
+}
+
 void sched_plan_score(
 	struct sched_plan *p, const struct sched_candidate *c, size_t nr, int64_t *score)
 {
@@ -292,7 +298,7 @@ void sched_plan_score(
 		if (plugin->normalise)
 			plugin->normalise(u, raw, nr);
 		for (size_t n = 0; n < nr; n++)
-			score[n] += raw[n] * u->use->weight;
+			score[n] += within_scores(raw[n]) * u->use->weight;
 		weights += u->use->weight;
 	}
 	for (size_t n = 0; n < nr && weights; n++)

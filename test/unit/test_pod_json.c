@@ -178,6 +178,42 @@ static void devices_of_a_question_are_limited_to_those_of_the_node(void **state)
 	json_decref(pod);
 }
 
+/* A scheduler's arithmetic has no negative amounts; nor has the API server. */
+static void a_scheduler_refuses_negative_amounts_and_names_them(void **state)
+{
+	static const struct {
+		const char *pod, *want;
+	} cases[] = {
+		{POD(ONE("'requests':{'cpu':'-4'}")),
+			"spec: container c: requests.cpu: it is negative"},
+		{POD(ONE("'limits':{'memory':'-1n'}")),
+			"spec: container c: limits.memory: it is negative"},
+		{POD("'resources':{'requests':{'memory':-1}}," ONE(WHOLE)),
+			"spec: requests.memory: it is negative"},
+		{POD("'overhead':{'cpu':'-250m'}," ONE(WHOLE)),
+			"spec: overhead.cpu: it is negative"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		json_t *pod = parsed(cases[i].pod);
+		struct resource_table names;
+		struct sched_pod sched;
+		struct arena a;
+		struct err e;
+
+		arena_init(&a, ARENA_MAX);
+		resource_table_init(&names);
+		assert_int_equal(
+			sched_pod_json_read(pod, &(struct sched_reader){&names, &a}, &sched, &e),
+			-ERANGE);
+		assert_string_equal(e.text, cases[i].want);
+		resource_table_fini(&names);
+		arena_fini(&a);
+		json_decref(pod);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +221,7 @@ int main(void)
 		cmocka_unit_test(every_member_that_is_read_of_a_pod_is_filled),
 		cmocka_unit_test(a_question_names_the_kinds_of_its_containers),
 		cmocka_unit_test(devices_of_a_question_are_limited_to_those_of_the_node),
+		cmocka_unit_test(a_scheduler_refuses_negative_amounts_and_names_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

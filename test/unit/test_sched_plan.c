@@ -461,6 +461,26 @@ static void a_score_is_never_below_0(void **state)
 	small_fini(&s);
 }
 
+/* A negative request leaves more than there is. */
+static void a_score_is_never_above_the_most(void **state)
+{
+	const struct sched_profile profile = matching(NRT_LEAST_ALLOCATED);
+	struct small s;
+	int64_t score;
+
+	(void)state;
+	small_init(&s, "single-numa-node");
+	ask_for(&s, -CPUS, -GIBS, -1);
+	contain(&s, CONTAINER_APP, "main");
+	const struct sched_candidate c = {.node = &s.node};
+	struct sched_plan *plan = sched_plan_new(&profile, &s.pod, &s.names);
+
+	sched_plan_score(plan, &c, 1, &score);
+	assert_int_equal(score, SCHED_SCORE_MAX);
+	sched_plan_free(plan);
+	small_fini(&s);
+}
+
 static void the_table_has_every_plugin_once(void **state)
 {
 	static const struct {
@@ -497,6 +517,7 @@ int main(void)
 		cmocka_unit_test(plugins_are_combined_by_weight),
 		cmocka_unit_test(a_plugin_that_abstains_does_not_dilute_the_score),
 		cmocka_unit_test(a_score_is_never_below_0),
+		cmocka_unit_test(a_score_is_never_above_the_most),
 		cmocka_unit_test(the_table_has_every_plugin_once),
 	};
 
