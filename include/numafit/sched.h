@@ -32,11 +32,16 @@ struct resource_kind {
 	/* Nodes keep it among their allocatable (IsScalarResourceName, cpu, memory,
 	 * ephemeral-storage, pods); of a node's other names schedulers know nothing. */
 	bool of_nodes;
+	bool of_pods; /* pods alone have brought it so far */
 };
-/* Open to be read; kind[i] belongs to number i. Owns its names. */
+struct resource_entry;
+/* Open to be read; at[i] belongs to number i. Owns its names. */
 struct resource_table {
 	VEC(struct resource_kind);
+	struct resource_entry *by_name; /* hashed */
+	size_t nr_of_pods;              /* at most RESOURCES_OF_PODS_MAX */
 };
+enum { RESOURCES_OF_PODS_MAX = 1024 };
 /* The usual ones are in it; resource_table_fini() frees. */
 void resource_table_init(struct resource_table *t);
 void resource_table_fini(struct resource_table *t);
@@ -44,6 +49,9 @@ void resource_table_fini(struct resource_table *t);
 bool resource_find(const struct resource_table *t, const char *name, unsigned *number);
 /* The number of that name, entered if need be. Numbers stay as they are for the table's life. */
 unsigned resource_number(struct resource_table *t, const char *name);
+/* The same for a name that a pod brings, which anybody who may create pods makes up. False: it
+ * would be new, and RESOURCES_OF_PODS_MAX names are there that pods alone have brought. */
+bool resource_number_of_pod(struct resource_table *t, const char *name, unsigned *number);
 
 struct amount {
 	unsigned resource;

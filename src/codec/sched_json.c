@@ -6,29 +6,55 @@
 #include <jansson.h>
 #include <numafit/text.h>
 
-static int to_amounts(const struct resource_list *from, const struct sched_reader *r,
+/* Room for as many amounts. */
+static int sched_alloc_amounts(const struct resource_list *from, const struct sched_reader *r,
+	struct amount **at, struct amounts *out, struct err *e)
+{
+	*at = arena_array(r->arena, from->nr, sizeof **at);
+	if (!*at && from->nr)
+		return err_set(e, ENOMEM, "too large");
+	*out = (struct amounts){*at, (unsigned)from->nr};
+	return 0;
+}
+
+static int to_amounts_of_node(const struct resource_list *from, const struct sched_reader *r,
 	struct amounts *out, struct err *e)
 {
-	struct amount *at = arena_array(r->arena, from->nr, sizeof *at);
+	struct amount *at;
+	int rc = sched_alloc_amounts(from, r, &at, out, e);
 
-	if (!at && from->nr)
-		return err_set(e, ENOMEM, "too large");
-	*out = (struct amounts){at, (unsigned)from->nr};
-	for (size_t i = 0; i < from->nr; i++)
+	for (size_t i = 0; i < from->nr && !rc; i++)
 		at[i] = (struct amount){resource_number(r->names, from->at[i].name), from->at[i].q};
-	return 0;
+	return rc;
 }
 
 /* The API server lets no negative amount in, but whoever asks about a pod may write any; the
  * arithmetic behind this knows none. */
+static int to_amount_of_pod(const struct resource_amount *from, const struct sched_reader *r,
+	struct amount *out, struct err *e)
+{
+	out->q = from->q;
+	if (quantity_compare(from->q, quantity_of(0)) < 0)
+		return err_set(e, ERANGE, "it is negative");
+	if (resource_number_of_pod(r->names, from->name, &out->resource))
+		return 0;
+	return err_set(e, E2BIG, "no node has it, and %d such names are known already",
+		RESOURCES_OF_PODS_MAX);
+}
+
 static int to_amounts_of_pod(const struct resource_list *from, const char *list,
 	const struct sched_reader *r, struct amounts *out, struct err *e)
 {
-	for (size_t i = 0; i < from->nr; i++)
-		if (quantity_compare(from->at[i].q, quantity_of(0)) < 0)
-			return err_set(
-				e, ERANGE, "%s.%.64s: it is negative", list, from->at[i].name);
-	return to_amounts(from, r, out, e);
+	struct amount *at;
+
+	if (from->nr > POD_SPEC_RESOURCES_MAX)
+		return err_set(
+			e, E2BIG, "%s: more than %d resources", list, POD_SPEC_RESOURCES_MAX);
+	int rc = sched_alloc_amounts(from, r, &at, out, e);
+	for (size_t i = 0; i < from->nr && !rc; i++)
+		if ((rc = to_amount_of_pod(&from->at[i], r, &at[i], e)))
+			return err_add(e, rc, "%s.%.64s", list, from->at[i].name);
+	return rc;
 }
 
 static int to_requests_and_limits(const struct resource_spec *from, const struct sched_reader *r,
@@ -108,6 +134,6 @@ int sched_node_json_read(
 	out->name = out->name ? out->name : "";
 	rc = resource_list_json_read(status, "allocatable", r->arena, &allocatable, e);
 	if (!rc)
-		rc = to_amounts(&allocatable, r, &out->allocatable, e);
+		rc = to_amounts_of_node(&allocatable, r, &out->allocatable, e);
 	return rc ? err_add(e, rc, "status") : 0;
 }

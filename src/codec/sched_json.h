@@ -9,10 +9,12 @@ struct json_t; /* jansson's */
 /* Pods and nodes of the API server (v1.Pod, v1.Node) as schedulers look at them (sched.h). What
  * else they have is passed over; a member that is null is not there. Everything read lives in the
  * arena or belongs to the JSON value, which must outlive it. All return 0; -EINVAL with the place;
- * -E2BIG: more containers than POD_SPEC_CONTAINERS_MAX; -ENOMEM: the arena's limit. */
+ * -E2BIG: more containers than POD_SPEC_CONTAINERS_MAX, a pod's list of more than
+ * POD_SPEC_RESOURCES_MAX, or a pod's new name beyond RESOURCES_OF_PODS_MAX; -ENOMEM: the arena's
+ * limit. */
 
 struct sched_reader {
-	struct resource_table *names; /* names that are new are entered */
+	struct resource_table *names; /* names that are new are entered; bounded, of pods */
 	struct arena *arena;
 };
 

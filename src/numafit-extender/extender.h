@@ -114,8 +114,8 @@ char *decide_prioritize(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 char *decide_preempt(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
-/* A pod that is being asked about. question_init(): from a v1.Pod; -EINVAL, -ERANGE, -ENOMEM with
- * text, and there is nothing to end. */
+/* A pod that is being asked about. question_init(): from a v1.Pod; -EINVAL, -ERANGE, -E2BIG,
+ * -ENOMEM with text, and there is nothing to end. */
 struct question {
 	struct extender_pod pod;
 	struct sched_plan *plan;

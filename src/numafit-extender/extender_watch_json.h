@@ -24,7 +24,7 @@ struct extender_pod {
 };
 /* A v1.Pod. every_node: a machine whose NUMA nodes have their ids for indexes
  * (extender_every_node()). Strings are the object's, the rest lives in r's arena. 0; -EINVAL,
- * -ERANGE, -ENOMEM: it cannot be read. A hint that cannot be read is none. */
+ * -ERANGE, -E2BIG, -ENOMEM: it cannot be read. A hint that cannot be read is none. */
 int extender_pod_json_read(struct json_t *v, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out, struct err *e);
 /* Whether two v1.Pods carry the same hint of ours, or none: it is not from what has bound the

@@ -2,7 +2,18 @@
 
 #include <numafit/qos.h>
 #include <numafit/text.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define uthash_malloc(bytes)  xrealloc(NULL, 1, bytes)
+#define uthash_fatal(message) abort() /* never: xrealloc() does not fail */
+#include <uthash.h>
+
+/* By itself, as kinds move when the table grows. Its key is the kind's name. */
+struct resource_entry {
+	unsigned number;
+	UT_hash_handle hh;
+};
 
 const char *const sched_code_words[NR_SCHED_CODES] = {
 	[SCHED_SUCCESS] = "Success",
@@ -44,6 +55,13 @@ void resource_table_init(struct resource_table *t)
 
 void resource_table_fini(struct resource_table *t)
 {
+	struct resource_entry *entry, *next;
+
+	HASH_ITER(hh, t->by_name, entry, next)
+	{
+		HASH_DEL(t->by_name, entry);
+		free(entry);
+	}
 	for (size_t i = 0; i < t->nr; i++)
 		free(t->at[i].name);
 	vec_fini(t);
@@ -51,25 +69,49 @@ void resource_table_fini(struct resource_table *t)
 
 bool resource_find(const struct resource_table *t, const char *name, unsigned *number)
 {
-	for (size_t i = 0; i < t->nr; i++)
-		if (!strcmp(t->at[i].name, name)) {
-			*number = (unsigned)i;
-			return true;
-		}
-	return false;
+	struct resource_entry *entry;
+
+	HASH_FIND_STR(t->by_name, name, entry);
+	if (entry)
+		*number = entry->number;
+	return entry;
+}
+
+static unsigned enter_resource(struct resource_table *t, const char *name, bool of_pods)
+{
+	struct resource_entry *entry = xcalloc(1, sizeof *entry);
+	struct resource_kind *k = vec_push(t);
+
+	*k = resource_kind_of(name);
+	k->name = xstrdup(name);
+	k->of_pods = of_pods;
+	t->nr_of_pods += of_pods;
+	entry->number = (unsigned)t->nr - 1;
+	HASH_ADD_KEYPTR(hh, t->by_name, k->name, strlen(k->name), entry);
+	return entry->number;
 }
 
 unsigned resource_number(struct resource_table *t, const char *name)
 {
 	unsigned number;
 
-	if (resource_find(t, name, &number))
-		return number;
-	struct resource_kind *k = vec_push(t);
+	if (!resource_find(t, name, &number))
+		return enter_resource(t, name, false);
+	if (t->at[number].of_pods) {
+		t->at[number].of_pods = false;
+		t->nr_of_pods--;
+	}
+	return number;
+}
 
-	*k = resource_kind_of(name);
-	k->name = xstrdup(name);
-	return (unsigned)t->nr - 1;
+bool resource_number_of_pod(struct resource_table *t, const char *name, unsigned *number)
+{
+	if (resource_find(t, name, number))
+		return true;
+	if (t->nr_of_pods >= RESOURCES_OF_PODS_MAX)
+		return false;
+	*number = enter_resource(t, name, true);
+	return true;
 }
 
 const struct quantity *amounts_find(const struct amounts *a, unsigned resource)

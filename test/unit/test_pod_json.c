@@ -214,6 +214,74 @@ static void a_scheduler_refuses_negative_amounts_and_names_them(void **state)
 	}
 }
 
+/* A pod whose one container asks for resources r<from> to r<to - 1>. */
+static json_t *asking_for_many(const char *list, unsigned from, unsigned to)
+{
+	json_t *amounts = json_object();
+	char name[32];
+
+	for (unsigned i = from; i < to; i++) {
+		(void)snprintf(name, sizeof name, "example.com/r%u", i);
+		(void)json_object_set_new(amounts, name, json_integer(1));
+	}
+	return json_pack("{s:{s:s}, s:{s:[{s:s, s:{s:o}}]}}", "metadata", "uid", "u", "spec",
+		"containers", "name", "c", "resources", list, amounts);
+}
+
+static int read_many(
+	struct resource_table *names, const char *list, unsigned from, unsigned to, struct err *e)
+{
+	json_t *pod = asking_for_many(list, from, to);
+	struct sched_pod sched;
+	struct arena a;
+
+	arena_init(&a, ARENA_MAX);
+	int rc = sched_pod_json_read(pod, &(struct sched_reader){names, &a}, &sched, e);
+	arena_fini(&a);
+	json_decref(pod);
+	return rc;
+}
+
+static void a_scheduler_refuses_a_pod_with_too_many_resources(void **state)
+{
+	static const char *const lists[] = {"requests", "limits"};
+	struct resource_table names;
+	char want[128];
+	struct err e;
+
+	(void)state;
+	resource_table_init(&names);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(read_many(&names, lists[i], 0, POD_SPEC_RESOURCES_MAX, &e), 0);
+		assert_int_equal(
+			read_many(&names, lists[i], 0, POD_SPEC_RESOURCES_MAX + 1, &e), -E2BIG);
+		(void)snprintf(want, sizeof want, "spec: container c: %s: more than 64 resources",
+			lists[i]);
+		assert_string_equal(e.text, want);
+	}
+	resource_table_fini(&names);
+}
+
+static void a_scheduler_refuses_new_names_of_resources_beyond_a_bound(void **state)
+{
+	struct resource_table names;
+	unsigned nr = 0;
+	struct err e;
+
+	(void)state;
+	resource_table_init(&names);
+	for (; nr < RESOURCES_OF_PODS_MAX; nr += POD_SPEC_RESOURCES_MAX)
+		assert_int_equal(
+			read_many(&names, "limits", nr, nr + POD_SPEC_RESOURCES_MAX, &e), 0);
+	assert_int_equal(read_many(&names, "limits", nr, nr + 1, &e), -E2BIG);
+	assert_string_equal(e.text, "spec: container c: limits.example.com/r1024: no node has it, "
+				    "and 1024 such names are known already");
+	assert_int_equal(read_many(&names, "limits", 3, 7, &e), 0);
+	(void)resource_number(&names, "example.com/r1024"); /* a node has it */
+	assert_int_equal(read_many(&names, "limits", nr, nr + 1, &e), 0);
+	resource_table_fini(&names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +290,8 @@ int main(void)
 		cmocka_unit_test(a_question_names_the_kinds_of_its_containers),
 		cmocka_unit_test(devices_of_a_question_are_limited_to_those_of_the_node),
 		cmocka_unit_test(a_scheduler_refuses_negative_amounts_and_names_them),
+		cmocka_unit_test(a_scheduler_refuses_a_pod_with_too_many_resources),
+		cmocka_unit_test(a_scheduler_refuses_new_names_of_resources_beyond_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

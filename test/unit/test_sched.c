@@ -2,6 +2,7 @@
 #include <numafit/sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -45,6 +46,43 @@ static void a_resource_is_what_kubernetes_makes_of_its_name(void **state)
 	}
 	assert_int_equal(resource_number(&t, "memory"), RESOURCE_MEMORY);
 	assert_int_equal(resource_number(&t, "pods"), RESOURCE_PODS);
+	resource_table_fini(&t);
+}
+
+static const char *made_up(unsigned i)
+{
+	static char name[32];
+
+	(void)snprintf(name, sizeof name, "example.com/r%u", i);
+	return name;
+}
+
+/* Anybody who may create pods makes names up; those of nodes are the cluster's own. */
+static void names_that_pods_alone_bring_are_bounded(void **state)
+{
+	struct resource_table t;
+	unsigned number;
+
+	(void)state;
+	resource_table_init(&t);
+	for (unsigned i = 0; i < RESOURCES_OF_PODS_MAX; i++) {
+		assert_true(resource_number_of_pod(&t, made_up(i), &number));
+		assert_int_equal(number, NR_USUAL_RESOURCES + i);
+	}
+	assert_false(resource_number_of_pod(&t, made_up(RESOURCES_OF_PODS_MAX), &number));
+	assert_false(resource_find(&t, made_up(RESOURCES_OF_PODS_MAX), &number));
+	/* a node has one of these after all, and another one that nobody knew */
+	assert_int_equal(resource_number(&t, made_up(7)), NR_USUAL_RESOURCES + 7);
+	number = resource_number(&t, "node.example.com/own");
+	assert_int_equal(number, t.nr - 1);
+	assert_int_equal(resource_number(&t, made_up(7)), NR_USUAL_RESOURCES + 7);
+	assert_true(resource_number_of_pod(&t, made_up(RESOURCES_OF_PODS_MAX), &number));
+	assert_false(resource_number_of_pod(&t, made_up(RESOURCES_OF_PODS_MAX + 1), &number));
+	for (unsigned i = 0; i < RESOURCES_OF_PODS_MAX; i++) { /* those that are known, still */
+		assert_true(resource_number_of_pod(&t, made_up(i), &number));
+		assert_int_equal(number, NR_USUAL_RESOURCES + i);
+		assert_string_equal(t.at[number].name, made_up(i));
+	}
 	resource_table_fini(&t);
 }
 
@@ -239,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_resource_is_what_kubernetes_makes_of_its_name),
+		cmocka_unit_test(names_that_pods_alone_bring_are_bounded),
 		cmocka_unit_test(the_qos_class_follows_from_cpu_and_memory_of_all_containers),
 		cmocka_unit_test(only_numbered_nodes_are_numa_zones),
 		cmocka_unit_test(attributes_override_the_policy_and_the_last_valid_one_counts),
