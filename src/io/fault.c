@@ -149,6 +149,13 @@ void fault_move_pages(void)
 		NULL);
 }
 
+uint64_t fault_watch_ms(uint64_t ms)
+{
+	const char *text = getenv("NUMAFIT_FAULT_WATCH_MS");
+
+	return text ? strtoul(text, NULL, DECIMAL) : ms;
+}
+
 bool fault_has_root(void)
 {
 	return getenv("NUMAFIT_FAULT_ROOT") != NULL;

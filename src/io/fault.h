@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Where tests let the program die or a write fail: a point for each step between a request's bytes
  * and those of its answer. NUMAFIT_FAULT=NAME[:NTH[:TIMES]] chooses one: at its NTH pass (1) the
@@ -64,6 +65,8 @@ size_t fault_update_bytes(size_t max);
 /* How long a write of cpuset.mems takes, beside the write itself: 0 or, where NUMAFIT_FAULT_MEMS_MS
  * says so, milliseconds, as there were pages to move. */
 void fault_move_pages(void);
+/* How long a watch may be broken: ms or, where NUMAFIT_FAULT_WATCH_MS says so, another time. */
+uint64_t fault_watch_ms(uint64_t ms);
 /* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where
  * NUMAFIT_FAULT_ROOT says so, a folder. */
 const char *fault_root(void);
@@ -96,6 +99,10 @@ static inline size_t fault_update_bytes(size_t max)
 	return max;
 }
 static inline void fault_move_pages(void) {}
+static inline uint64_t fault_watch_ms(uint64_t ms)
+{
+	return ms;
+}
 static inline const char *fault_root(void)
 {
 	return "/";

@@ -30,6 +30,7 @@ struct watch {
 	struct reflector *reflector;
 	struct api_call *look; /* whether the resource exists at all */
 	bool synced;           /* all of it was listed, some time */
+	uint64_t broken_ns;    /* after that: since when it is not followed; 0: it is */
 	bool absent;           /* there is no such resource */
 	unsigned nr_odd;       /* objects that could not be read */
 };
@@ -59,8 +60,11 @@ struct extender {
 /* state.c */
 int state_start(struct extender *x, struct err *e);
 void state_stop(struct extender *x);
-/* Whether everything is known that decisions need; *why: what is not. */
+/* Whether everything is known that decisions need, or was some minutes ago: all replicas lose their
+ * watches when the API server starts anew. *why: what is not. */
 bool state_ready(const struct extender *x, const char **why);
+/* Whether that list is known and followed now, or is not asked for. */
+bool state_follows(const struct extender *x, enum extender_watch which);
 
 /* pods.c: pods from their creation until they run, with what has to be known of them then. */
 struct unbound *unbound_new(void);

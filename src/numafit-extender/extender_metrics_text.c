@@ -75,7 +75,7 @@ static const struct metric extender_metrics[] = {
 		"Workloads and nodes that are kept apart after a refusal."),
 	ROW("refusals_total", COUNTER, U64, refusals, "Pods that their node refused."),
 	ROW("watch_synced", GAUGE, BOOL, synced,
-		"Whether the API server's list is known; 1 where it is not asked for.",
+		"Whether the API server's list is known and followed; 1 where it is not asked for.",
 		.label = {METRIC_LABEL("resource", watch_names, sizeof(bool))}),
 	ROW("objects_unreadable_total", COUNTER, U64, unreadable, "Objects that could not be read.",
 		BY("resource", watch_names)),

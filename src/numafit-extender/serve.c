@@ -189,7 +189,7 @@ static void show_extender_metrics(struct extender *x, struct http_exchange *exch
 	m->unsettled = bind_count_unsettled(x);
 	count_connections(x, m);
 	for (unsigned i = 0; i < NR_WATCHES; i++)
-		m->synced[i] = x->watch[i].synced || !x->watch[i].reflector;
+		m->synced[i] = state_follows(x, (enum extender_watch)i);
 	sched_cluster_count(x->cluster, &m->cluster);
 	auto_free char *text = extender_metrics_text(m, &len);
 	http_answer_send(exchange, PAGE_OK, PROMETHEUS_TYPE, text, len, NULL);

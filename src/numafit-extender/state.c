@@ -2,7 +2,9 @@
 #include "extender.h"
 
 #include <codec/api_json.h>
+#include <io/fault.h>
 #include <io/log.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <numafit/version.h>
 
@@ -13,7 +15,8 @@ enum {
 	ODD_LINES_MAX = 20, /* lines for each kind of object that cannot be read */
 	PAGE = 500,
 	STATUS_NOT_FOUND = 404,
-	OBJECT_BYTES_MAX = 64 << 20
+	OBJECT_BYTES_MAX = 64 << 20,
+	BROKEN_MAX_MS = 5 * 60 * 1000
 };
 
 /* Objects */
@@ -192,20 +195,23 @@ static const struct kind {
 	int (*put)(struct watch *w, struct json_t *v, const struct sched_reader *r, struct err *e);
 	void (*remove)(struct extender *x, const struct api_meta *m);
 	const char *unsynced; /* NULL: it is not waited for */
+	const char *broken;   /* the same, of one that was known */
 } kinds[NR_WATCHES] = {
 	[WATCH_NODES] = {"/api/v1/nodes", NULL, CLUSTER_NODES, false, put_node, remove_node,
-		"the nodes are not known yet"},
+		"the nodes are not known yet", "the nodes are not known any more"},
 	[WATCH_PODS] = {"/api/v1/pods", NULL, CLUSTER_PODS, false, put_pod, remove_pod,
-		"the pods are not known yet"},
+		"the pods are not known yet", "the pods are not known any more"},
 	[WATCH_REPORTS] = {"/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies", NULL,
 		CLUSTER_REPORTS, true, put_report, remove_report,
-		"the NodeResourceTopologies are not known yet"},
+		"the NodeResourceTopologies are not known yet",
+		"the NodeResourceTopologies are not known any more"},
 	[WATCH_NUMATOPOLOGIES] = {"/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies", NULL,
 		CLUSTER_NUMATOPOLOGIES, true, put_numatopology, remove_numatopology,
-		"the Numatopologies are not known yet"},
+		"the Numatopologies are not known yet",
+		"the Numatopologies are not known any more"},
 	[WATCH_EVENTS] = {"/api/v1/events", "fieldSelector=reportingComponent%3Dnumafitd",
 		NR_CLUSTER_KINDS, false, put_event,
-		NULL /* dropped after an hour: what they have shown is still so */, NULL},
+		NULL /* dropped after an hour: what they have shown is still so */, NULL, NULL},
 };
 
 static void log_unreadable(struct watch *w, const struct json_t *object, const char *why)
@@ -333,11 +339,37 @@ static void start_watch(struct extender *x, enum extender_watch which)
 		w->reflector = reflector_new(x->api, &o, &handler);
 }
 
+bool state_follows(const struct extender *x, enum extender_watch which)
+{
+	const struct watch *w = &x->watch[which];
+
+	return !w->reflector || (w->synced && reflector_synced(w->reflector));
+}
+
+static void time_broken_watches(struct extender *x)
+{
+	for (unsigned i = 0; i < NR_WATCHES; i++) {
+		struct watch *w = &x->watch[i];
+
+		if (!w->synced || w->absent || state_follows(x, (enum extender_watch)i))
+			w->broken_ns = 0;
+		else if (!w->broken_ns)
+			w->broken_ns = loop_monotonic_ns();
+	}
+}
+
+static bool is_long_broken(const struct watch *w)
+{
+	return w->broken_ns &&
+	       (loop_monotonic_ns() - w->broken_ns) / NS_PER_MS >= fault_watch_ms(BROKEN_MAX_MS);
+}
+
 static void on_tick(void *ctx)
 {
 	struct extender *x = ctx;
 	int64_t now_ms = loop_wall_ms();
 
+	time_broken_watches(x);
 	bind_settle(x);
 	sched_cluster_expire(x->cluster, now_ms);
 	kept_expire(x->kept, now_ms);
@@ -389,10 +421,14 @@ void state_stop(struct extender *x)
 
 bool state_ready(const struct extender *x, const char **why)
 {
-	for (unsigned i = 0; i < NR_WATCHES; i++)
-		if (kinds[i].unsynced && !x->watch[i].synced && !x->watch[i].absent) {
-			*why = kinds[i].unsynced;
-			return false;
-		}
-	return true;
+	const char *missing = NULL;
+
+	for (unsigned i = 0; i < NR_WATCHES && !missing; i++)
+		if (kinds[i].unsynced && !x->watch[i].synced && !x->watch[i].absent)
+			missing = kinds[i].unsynced;
+		else if (is_long_broken(&x->watch[i]))
+			missing = kinds[i].broken;
+	if (missing)
+		*why = missing;
+	return !missing;
 }

@@ -31,6 +31,7 @@ struct rig {
 	bool bind_goes_unsaid; /* it happens, but the connection breaks */
 	bool bind_unseen;      /* it happens, but watches do not show it */
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
+	int watch_status;      /* how watches of pods are answered; 0: as they should be */
 	int look_up_status;    /* how questions about one pod are answered; 0: as they should be */
 	unsigned nr_look_ups;
 	struct fake_ask *unanswered;
@@ -129,6 +130,14 @@ static inline void rig_send_event(struct rig *r, unsigned list, const char *type
 	for (struct fake_ask *q = r->f.first; q; q = q->next)
 		if (q->open && rig_list_of(r, q->path) == &r->list[list])
 			rig_send_one(q, type, object);
+}
+
+/* Those that watch are left alone. */
+static inline void rig_end_watches(struct rig *r, unsigned list)
+{
+	for (struct fake_ask *q = r->f.first; q; q = q->next)
+		if (q->open && rig_list_of(r, q->path) == &r->list[list])
+			fake_api_end(q);
 }
 
 /* A watch begins with what has happened since the list. */
@@ -245,6 +254,9 @@ static inline void rig_serve(void *ctx, struct fake_ask *q)
 	}
 	if (!l || !l->items)
 		rig_not_found(q);
+	else if (strstr(q->path, "watch=1") && l == &r->list[PODS] && r->watch_status)
+		fake_api_answer(
+			q, r->watch_status, NULL, "{\"kind\":\"Status\",\"message\":\"not now\"}");
 	else if (strstr(q->path, "watch=1"))
 		rig_watch(l, q);
 	else
