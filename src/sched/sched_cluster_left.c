@@ -36,12 +36,19 @@ static bool is_mended(const struct sched_cluster *c, const struct known_node *n)
 	return c->args.over_reserve && !c->args.discard_reserved && n->reported;
 }
 
+/* The node has had the pod, and has it no more. Nobody says so where pods are not followed: of a
+ * binding that is known by its answer alone. */
+static bool has_come_and_gone(const struct tracked_pod *p)
+{
+	return p->assumed && p->confirmed && p->came && !p->named;
+}
+
 /* Whether the pod is still to be taken away from what its node reports. */
 static bool tracked_pod_waits(const struct sched_cluster *c, const struct tracked_pod *p)
 {
 	const struct known_node *n = p->node;
 
-	if (!is_mended(c, n) || p->ended || p->expired)
+	if (!is_mended(c, n) || p->ended || p->expired || has_come_and_gone(p))
 		return false;
 	if (n->names_pods)
 		return tracked_pod_holds(c, p) && !find_part(n, p->part);

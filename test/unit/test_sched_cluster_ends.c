@@ -276,6 +276,43 @@ static void pods_that_have_expired_cost_no_more_time(void **state)
 	rig_fini(&r);
 }
 
+/* The pods are not followed: the node's reports alone say that it has come, and gone. */
+static void a_confirmed_binding_that_a_report_named_ends_with_that_name(void **state)
+{
+	static const struct {
+		bool confirmed, named_before, reported;
+		int64_t left;
+	} rows[] = {
+		{true, false, true, RIG_CPUS},
+		{true, false, false, RIG_CPUS - 4}, /* it has not come yet */
+		{false, false, true, RIG_CPUS - 4}, /* nor is it known to be bound */
+		{true, true, true, RIG_CPUS - 4},   /* another pod of its name has gone */
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const int64_t less[RIG_ZONES] = {RIG_CPUS - 4, RIG_CPUS};
+		struct rig r;
+
+		rig_init(&r, &usual);
+		rig_node(&r, "n");
+		rig_report(&r, "n", 1, rows[i].named_before ? less : all_free,
+			rows[i].named_before ? "a" : "");
+		assume(&r, "a", "n", 4, 0);
+		if (rows[i].confirmed)
+			sched_cluster_confirm(r.c, "a", true);
+		if (rows[i].reported) {
+			rig_report(&r, "n", 2, less, "a");
+			assert_left(&r, "n", RIG_CPUS - 4, RIG_CPUS);
+		}
+		rig_report(&r, "n", 3, all_free, "");
+		if (rig_cpus(&r, "n", 0) != rows[i].left || rig_cpus(&r, "n", 1) != RIG_CPUS)
+			fail_msg("row %u: %lld, %lld", i, (long long)rig_cpus(&r, "n", 0),
+				(long long)rig_cpus(&r, "n", 1));
+		rig_fini(&r);
+	}
+}
+
 static void each_binding_expires_at_its_own_time(void **state)
 {
 	static const int64_t bound_ms[] = {5, 3, 9, 1, 7, 3}; /* as they are reported */
@@ -417,6 +454,7 @@ int main(void)
 		cmocka_unit_test(a_list_shows_ended_pods_but_not_what_they_held),
 		cmocka_unit_test(a_recreated_pod_gives_back_nothing_of_its_predecessor),
 		cmocka_unit_test(pods_that_have_expired_cost_no_more_time),
+		cmocka_unit_test(a_confirmed_binding_that_a_report_named_ends_with_that_name),
 		cmocka_unit_test(each_binding_expires_at_its_own_time),
 		cmocka_unit_test(victims_make_room_in_their_own_zones),
 		cmocka_unit_test(no_victims_are_needed_after_a_pod_has_ended),
