@@ -114,7 +114,8 @@ struct sched_bound {
 	bool pending; /* its phase: schedulers do not count such pods in a fingerprint */
 	bool ended;   /* Succeeded, Failed */
 };
-/* As the watch has it; replaces what was assumed of it. */
+/* As the watch has it; replaces what was assumed of it. Where it was assumed, and is not confirmed,
+ * and what it says is something else, its zones are not known any more. */
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms);
 /* It is no longer there, and counts for nothing but what it may give back. */
 void sched_cluster_remove_pod(struct sched_cluster *c, const char *uid);

@@ -251,6 +251,21 @@ static void believe_claim(struct sched_cluster *c, struct tracked_pod *p,
 	tracked_pod_note_name(p, false);
 }
 
+/* It is bound where it was assumed, and nobody has seen by whom. A hint that says something else
+ * than was assumed, or is not there, is not what was posted, but another one's binding
+ * (kube-scheduler binds by itself when an extender that it may ignore fails to): the node goes by
+ * that. */
+static void doubt_claim(
+	const struct sched_cluster *c, struct tracked_pod *p, const struct sched_bound *b)
+{
+	struct sched_claim said;
+
+	sched_claim_of(b, c->names, &said);
+	if (!sched_claims_are_alike(&said, &p->claim))
+		sched_claim_fini(&p->claim);
+	sched_claim_fini(&said);
+}
+
 static struct tracked_pod *new_pod(
 	struct sched_cluster *c, const struct sched_bound *b, bool seen_bound)
 {
@@ -328,6 +343,8 @@ void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b,
 
 	if (is_to_be_bound(p) && b->seen_bound && !listing) /* perhaps another one's binding */
 		believe_claim(c, p, b, true);
+	else if (is_to_be_bound(p))
+		doubt_claim(c, p, b);
 	if (b->ended && !p->ended)
 		count_since(c, p, now_ms, now_ms);
 	else if (p->since_ms == INT64_MAX && !b->bound_ms)

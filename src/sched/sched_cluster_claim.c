@@ -201,6 +201,24 @@ void sched_claim_fini(struct sched_claim *c)
 	*c = (struct sched_claim){0};
 }
 
+static bool claim_says(const struct sched_claim *c, const struct sched_taken *t)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (c->taken[i].zone_id == t->zone_id && c->taken[i].resource == t->resource)
+			return !quantity_compare(c->taken[i].q, t->q);
+	return false;
+}
+
+bool sched_claims_are_alike(const struct sched_claim *a, const struct sched_claim *b)
+{
+	if (a->nr != b->nr)
+		return false;
+	for (size_t i = 0; i < a->nr; i++)
+		if (!claim_says(b, &a->taken[i]))
+			return false;
+	return true;
+}
+
 /* On a node */
 
 /* The zone's amounts of a resource that is claimed, or NULL. */

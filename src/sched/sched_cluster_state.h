@@ -106,6 +106,8 @@ bool sched_pod_asks_alike(const struct sched_pod *a, const struct sched_pod *b);
 void sched_claim_of(
 	const struct sched_bound *b, const struct resource_table *names, struct sched_claim *out);
 void sched_claim_fini(struct sched_claim *c);
+/* Whether both say the same, in whatever order; also of two that say nothing. */
+bool sched_claims_are_alike(const struct sched_claim *a, const struct sched_claim *b);
 /* Whether of each resource it has no more than the pod asks for in all. */
 bool sched_claim_is_within(const struct sched_claim *c, const struct sched_pod *pod,
 	const struct resource_table *names);

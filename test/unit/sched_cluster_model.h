@@ -176,13 +176,22 @@ static void end(const struct model *m, struct guest *g)
 	g->ended_ms = m->rig.now_ms;
 }
 
+/* A binding that nobody has seen, and that says something else than was assumed, is another one's.
+ */
+static void is_bound_for_good(struct guest *g)
+{
+	if (g->is_assumed && g->says != g->zone)
+		g->zone = SAYS_NOTHING;
+	g->is_assumed = false;
+}
+
 static void a_pod_is_heard_of(struct model *m)
 {
 	struct guest *g = any_guest(m);
 
 	if (!g->is_there)
 		return;
-	g->is_assumed = false;
+	is_bound_for_good(g);
 	g->pending = g->pending && random_chance(&m->r, 50);
 	if (random_chance(&m->r, 15))
 		end(m, g);
@@ -238,7 +247,7 @@ static void a_pod_ends_and_goes(struct model *m)
 
 	if (!g->is_there)
 		return;
-	g->is_assumed = false;
+	is_bound_for_good(g);
 	end(m, g);
 	with_bound(m, m->rig.c, g, false, false);
 	sched_cluster_remove_pod(m->rig.c, g->uid);

@@ -111,6 +111,46 @@ static void our_own_binding_is_believed_whatever_the_watch_reports(void **state)
 	rig_fini(&r);
 }
 
+/* kube-scheduler's own binder, or another extender, has bound it to the node that we chose. */
+static void another_ones_binding_to_the_same_node_is_not_taken_for_ours(void **state)
+{
+	static const struct {
+		bool hint, listed;
+		int zone; /* of the hint that the pod has when it is bound */
+		int64_t left[RIG_ZONES];
+	} rows[] = {
+		{false, false, 0, {12, 16}}, /* from wherever there is room: the lowest zone */
+		{false, true, 0, {12, 16}},
+		{true, false, 0, {12, 16}},
+		{true, false, 1, {16, 12}}, /* as posted */
+		{true, true, 1, {16, 12}},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct rig_pod ours, bound;
+		struct rig r;
+
+		start(&r);
+		rig_pod(&ours, "a", "n", ASKS, 1);
+		sched_cluster_assume(r.c, &ours.bound, r.now_ms);
+		assert_left(&r, "n", 16, 12);
+		rig_pod(&bound, "a", "n", ASKS, rows[i].hint ? rows[i].zone : -1);
+		bound.bound.pending = true;
+		bound.bound.seen_bound = false; /* that hint, or none, was there before */
+		if (rows[i].listed)
+			sched_cluster_begin(r.c, CLUSTER_PODS);
+		put(&r, &bound);
+		if (rows[i].listed)
+			sched_cluster_sweep(r.c, CLUSTER_PODS);
+		if (rig_cpus(&r, "n", 0) != rows[i].left[0] ||
+			rig_cpus(&r, "n", 1) != rows[i].left[1])
+			fail_msg("row %u: %lld, %lld", i, (long long)rig_cpus(&r, "n", 0),
+				(long long)rig_cpus(&r, "n", 1));
+		rig_fini(&r);
+	}
+}
+
 /* One that was bound without a hint gets none later. */
 static void a_hint_written_after_the_binding_is_ignored(void **state)
 {
@@ -485,6 +525,7 @@ int main(void)
 		cmocka_unit_test(an_ended_pod_gives_back_no_more_than_it_asked_for),
 		cmocka_unit_test(a_hint_is_believed_as_it_was_when_the_pod_was_bound),
 		cmocka_unit_test(our_own_binding_is_believed_whatever_the_watch_reports),
+		cmocka_unit_test(another_ones_binding_to_the_same_node_is_not_taken_for_ours),
 		cmocka_unit_test(a_hint_written_after_the_binding_is_ignored),
 		cmocka_unit_test(a_hint_that_does_not_add_up_to_the_request_is_ignored),
 		cmocka_unit_test(a_pod_that_its_node_placed_elsewhere_gives_back_nothing),
