@@ -18,7 +18,7 @@ enum {
 
 struct sched_avoid *sched_avoid_new(void);
 void sched_avoid_free(struct sched_avoid *a);
-/* The node refused a pod of that workload (its controller's uid, else its own): avoided for
+/* The node refused a pod of that workload (any name that is its alone): avoided for
  * SCHED_AVOID_FIRST_MS, twice as long each time, up to SCHED_AVOID_MOST_MS. The same pod's refusal
  * counts once. */
 void sched_avoid_refused(struct sched_avoid *a, const char *workload, const char *node,

@@ -9,6 +9,7 @@
 #include <numafit/mem.h>
 #include <numafit/nrt_fingerprint.h>
 #include <numafit/text.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -154,7 +155,7 @@ static int64_t bound_ms_of(const json_t *metadata, const json_t *status)
 	return ms_of(text_of(metadata, "creationTimestamp"));
 }
 
-static const char *workload_of(const json_t *metadata)
+static const char *owner_uid_of(const json_t *metadata)
 {
 	const json_t *owners = json_object_get(metadata, "ownerReferences");
 
@@ -165,6 +166,19 @@ static const char *workload_of(const json_t *metadata)
 			return text_of(owner, "uid");
 	}
 	return text_of(metadata, "uid");
+}
+
+/* Within its namespace: owners in a pod are its author's to write, and may be another one's. NULL:
+ * the arena's limit. */
+static const char *workload_of(const json_t *metadata, struct arena *a)
+{
+	const char *ns = text_of(metadata, "namespace"), *uid = owner_uid_of(metadata);
+	size_t size = strlen(ns) + strlen(uid) + sizeof "/";
+	char *workload = arena_alloc(a, size);
+
+	if (workload)
+		(void)snprintf(workload, size, "%s/%s", ns, uid);
+	return workload;
 }
 
 const char *extender_pod_json_node(const json_t *v)
@@ -218,7 +232,7 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 
 	*out = (struct extender_pod){
 		.node = extender_pod_json_node(v),
-		.workload = workload_of(metadata),
+		.workload = workload_of(metadata, r->arena),
 		.pending = text_equal(phase, "Pending"),
 		.running = text_equal(phase, "Running"),
 		.ended = text_equal(phase, "Succeeded") || text_equal(phase, "Failed"),
@@ -227,6 +241,8 @@ int extender_pod_json_read(json_t *v, const struct sched_reader *r, const struct
 	};
 	int rc = sched_pod_json_read(v, r, &out->pod, e);
 
+	if (!rc && !out->workload)
+		rc = err_set(e, ENOMEM, "too large");
 	if (!rc && !*out->pod.uid)
 		rc = err_set(e, EINVAL, "metadata: has no uid");
 	if (!rc && *out->node)

@@ -12,7 +12,7 @@ enum { EXTENDER_POD_BYTES_MAX = 12 << 20 }; /* for the arena: any pod with any h
 struct extender_pod {
 	struct sched_pod pod;
 	const char *node;                /* that it is bound to; "": none yet */
-	const char *workload;            /* its controller's uid, else its own */
+	const char *workload;            /* "namespace/uid": its controller's uid, else its own */
 	bool pending, running, ended;    /* by its phase */
 	const char *refused;             /* the node has refused it: Kubernetes' word; NULL: no */
 	bool ours;                       /* it has our hint, for this pod on this node */
@@ -23,8 +23,8 @@ struct extender_pod {
 	int64_t bound_ms;
 };
 /* A v1.Pod. every_node: a machine whose NUMA nodes have their ids for indexes
- * (extender_every_node()). Strings are the object's, the rest lives in r's arena. 0; -EINVAL,
- * -ERANGE, -E2BIG, -ENOMEM: it cannot be read. A hint that cannot be read is none. */
+ * (extender_every_node()). Strings are the object's, workload and the rest live in r's arena. 0;
+ * -EINVAL, -ERANGE, -E2BIG, -ENOMEM: it cannot be read. A hint that cannot be read is none. */
 int extender_pod_json_read(struct json_t *v, const struct sched_reader *r,
 	const struct topo *every_node, struct extender_pod *out, struct err *e);
 /* Whether two v1.Pods carry the same hint of ours, or none: it is not from what has bound the

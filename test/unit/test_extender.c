@@ -458,6 +458,14 @@ static void a_node_with_a_refusal_event_is_left_out_too(void **state)
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 	while (!strstr(r->answer, avoided));
+	/* in its own namespace anybody may write owners that are those of another one's pods */
+	json_t *of_others = rig_pod("foreign", 2, "p");
+	(void)json_object_set_new(
+		json_object_get(of_others, "metadata"), "namespace", json_string("elsewhere"));
+	auto_free char *foreign = rig_args(of_others, both);
+	assert_int_equal(rig_ask(r, "/filter", foreign), FAKE_OK);
+	assert_null(strstr(r->answer, avoided));
+	json_decref(of_others);
 	json_decref(next);
 }
 

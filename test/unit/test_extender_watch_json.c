@@ -82,7 +82,7 @@ static void the_hint_of_a_bound_pod_gives_its_zones(void **state)
 	assert_true(p.ours);
 	assert_true(p.pending);
 	assert_string_equal(p.node, "n1");
-	assert_string_equal(p.workload, "u1");
+	assert_string_equal(p.workload, "ns/u1");
 	assert_int_equal(p.nr_taken, 2);
 	assert_int_equal(p.taken[0].zone_id, 63);
 	assert_string_equal(p.taken[0].container, "c");
@@ -283,10 +283,11 @@ static void the_workload_of_a_pod_is_its_controller(void **state)
 	struct extender_pod p;
 
 	read_pod(w,
-		parse(w, "{\"metadata\":{\"uid\":\"u\",\"ownerReferences\":[{\"uid\":\"other\"},"
+		parse(w, "{\"metadata\":{\"uid\":\"u\",\"namespace\":\"ml\","
+			 "\"ownerReferences\":[{\"uid\":\"other\"},"
 			 "{\"uid\":\"rs\",\"controller\":true}]}}"),
 		&p);
-	assert_string_equal(p.workload, "rs");
+	assert_string_equal(p.workload, "ml/rs");
 }
 
 static void the_kept_part_of_a_pod_reads_the_same(void **state)
