@@ -79,32 +79,7 @@ static void tracked_pod_free(void *entry)
 	free(p);
 }
 
-/* Pods that time alone may still change, the oldest first. */
-
-/* They come almost in order, so the place of a new one is sought from the youngest on. */
-static void start_ageing(struct known_age *a, struct tracked_pod *p)
-{
-	struct tracked_pod *older = a->youngest;
-
-	while (older && older->since_ms > p->since_ms)
-		older = older->older;
-	struct tracked_pod **next = older ? &older->younger : &a->oldest;
-	p->older = older;
-	p->younger = *next;
-	*(p->younger ? &p->younger->older : &a->youngest) = p;
-	*next = p;
-	p->ages = true;
-}
-
-/* Nothing happens to a pod that is not among them. */
-static void stop_ageing(struct known_age *a, struct tracked_pod *p)
-{
-	if (!p->ages)
-		return;
-	*(p->older ? &p->older->younger : &a->oldest) = p->younger;
-	*(p->younger ? &p->younger->older : &a->youngest) = p->older;
-	p->ages = false;
-}
+/* Pods that are forgotten */
 
 static void forget_pod(struct sched_cluster *c, struct tracked_pod *p)
 {
@@ -115,7 +90,7 @@ static void forget_pod(struct sched_cluster *c, struct tracked_pod *p)
 		i++;
 	vec_remove(&n->pods, i);
 	n->changed = true;
-	stop_ageing(&c->age, p);
+	known_age_remove(&c->age, p);
 	sched_index_remove(&c->pods, &p->key);
 	tracked_pod_free(p);
 }
@@ -328,12 +303,12 @@ static void expire_pod(struct sched_cluster *c, struct tracked_pod *p, int64_t n
 static void count_since(
 	struct sched_cluster *c, struct tracked_pod *p, int64_t since_ms, int64_t now_ms)
 {
-	stop_ageing(&c->age, p);
+	known_age_remove(&c->age, p);
 	p->since_ms = since_ms < now_ms ? since_ms : now_ms;
 	p->expired = false;
 	p->overdue = assume_time_is_over(c, p, now_ms);
 	if (!p->overdue)
-		start_ageing(&c->age, p);
+		known_age_add(&c->age, p);
 }
 
 void sched_cluster_put_pod(struct sched_cluster *c, const struct sched_bound *b, int64_t now_ms)
@@ -429,9 +404,12 @@ void sched_cluster_expire(struct sched_cluster *c, int64_t now_ms)
 {
 	struct tracked_pod *p;
 
+	if (now_ms < c->now_ms)
+		sched_cluster_set_back(c, now_ms);
+	c->now_ms = now_ms;
 	/* a pod that has not expired by then expires with its node's next report or its own put */
 	while ((p = c->age.oldest) && assume_time_is_over(c, p, now_ms)) {
-		stop_ageing(&c->age, p);
+		known_age_remove(&c->age, p);
 		p->overdue = p->node->changed = true;
 		expire_pod(c, p, now_ms);
 		/* confirmed, and in no list since */

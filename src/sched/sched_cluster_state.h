@@ -7,8 +7,8 @@
 #include <numafit/vec.h>
 
 /* What sched_cluster.c (what comes in), sched_cluster_left.c (what follows for a node),
- * sched_cluster_pod.c (a pod by itself) and sched_cluster_claim.c (what is said of its zones)
- * share. */
+ * sched_cluster_pod.c (a pod by itself), sched_cluster_claim.c (what is said of its zones) and
+ * sched_cluster_age.c (what time does) share. */
 
 struct known_node;
 
@@ -88,6 +88,7 @@ struct sched_cluster {
 	const struct resource_table *names;
 	struct sched_index nodes, pods;
 	struct known_age age;
+	int64_t now_ms; /* of the last sched_cluster_expire() */
 	uint64_t round[NR_CLUSTER_KINDS];
 	uint64_t revision; /* of the node that was made anew last */
 	bool listing[NR_CLUSTER_KINDS];
@@ -122,6 +123,14 @@ void sched_claim_apply(
  * or, where it does not fit, what there is from the first zone on. */
 void sched_pod_take_somewhere(const struct sched_pod *pod, const struct resource_table *names,
 	struct budget *walk, struct sched_topology *t);
+
+/* Among those that age, by its since_ms. */
+void known_age_add(struct known_age *a, struct tracked_pod *p);
+/* Nothing happens to a pod that is not among them. */
+void known_age_remove(struct known_age *a, struct tracked_pod *p);
+/* The clock was set back: what is said to happen later has happened before this. Those that age
+ * keep their order, and a report from before a binding does not become one from behind it. */
+void sched_cluster_set_back(struct sched_cluster *c, int64_t now_ms);
 
 /* Whether its node reports it still, though it has ended: what it held is free by now. */
 bool tracked_pod_gives_back(const struct sched_cluster *c, const struct tracked_pod *p);

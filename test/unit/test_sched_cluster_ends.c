@@ -276,6 +276,36 @@ static void pods_that_have_expired_cost_no_more_time(void **state)
 	rig_fini(&r);
 }
 
+static void pods_expire_in_time_though_the_clock_is_set_back(void **state)
+{
+	enum { BACK_MS = 100 * RIG_ASSUME_MS };
+	struct rig r;
+
+	(void)state;
+	rig_init(&r, &usual);
+	r.now_ms += 2 * BACK_MS;
+	rig_node(&r, "n");
+	rig_report(&r, "n", 1, all_free, "");
+	put(&r, "c", "n", 1, 1);
+	r.now_ms += RIG_ASSUME_MS;
+	sched_cluster_expire(r.c, r.now_ms);
+	assume(&r, "a", "n", 4, 0);
+	r.now_ms++;
+	put(&r, "b", "n", 2, 1);
+	assert_left(&r, "n", 12, 13);
+	r.now_ms -= BACK_MS;
+	sched_cluster_expire(r.c, r.now_ms);
+	r.now_ms += RIG_ASSUME_MS - 1;
+	sched_cluster_expire(r.c, r.now_ms);
+	assert_left(&r, "n", 12, 13);
+	r.now_ms++;
+	sched_cluster_expire(r.c, r.now_ms);
+	assert_left(&r, "n", 16, 13); /* the report is from before the other two were bound */
+	rig_report(&r, "n", 2, all_free, "");
+	assert_left(&r, "n", 16, 16);
+	rig_fini(&r);
+}
+
 /* The pods are not followed: the node's reports alone say that it has come, and gone. */
 static void a_confirmed_binding_that_a_report_named_ends_with_that_name(void **state)
 {
@@ -454,6 +484,7 @@ int main(void)
 		cmocka_unit_test(a_list_shows_ended_pods_but_not_what_they_held),
 		cmocka_unit_test(a_recreated_pod_gives_back_nothing_of_its_predecessor),
 		cmocka_unit_test(pods_that_have_expired_cost_no_more_time),
+		cmocka_unit_test(pods_expire_in_time_though_the_clock_is_set_back),
 		cmocka_unit_test(a_confirmed_binding_that_a_report_named_ends_with_that_name),
 		cmocka_unit_test(each_binding_expires_at_its_own_time),
 		cmocka_unit_test(victims_make_room_in_their_own_zones),
