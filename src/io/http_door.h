@@ -43,7 +43,8 @@ struct door_options {
 	/* mandatory: whether a part of the places is kept for that address */
 	bool (*is_own)(void *ctx, const struct sockaddr *address);
 	/* mandatory: serve that connection, which is the callee's from here on, up to
-	 * door_left(g). False: it is closed already, and g dead. */
+	 * door_left(g), which may come within this call. False: it is closed already, and nobody
+	 * calls door_left(g). */
 	bool (*enter)(void *ctx, struct door_guest *g, int fd, const struct sockaddr *address,
 		socklen_t len);
 	/* mandatory: some have entered, in this turn */

@@ -71,7 +71,7 @@ struct http_server {
 	struct MHD_Daemon *mhd;
 	struct http_server_tls *tls; /* of new connections; NULL: plain */
 	struct door *door;
-	struct door_guest *entering;
+	struct door_guest *entering; /* NULL: libmicrohttpd has told of it */
 	struct own_addresses *own;
 	unsigned port;
 	struct fd_poll *poll;
@@ -129,8 +129,11 @@ static bool server_enter(
 {
 	struct http_server *s = ctx;
 
-	s->entering = g; /* connection_changed() is about it now */
-	return MHD_add_connection(s->mhd, fd, address, len) == MHD_YES; /* closes it if need be */
+	s->entering = g; /* connection_changed() takes it */
+	if (MHD_add_connection(s->mhd, fd, address, len) == MHD_YES)
+		return true;
+	/* closed; one that connection_changed() has heard of has left the door by now, too */
+	return !steal(s->entering);
 }
 
 static bool server_is_own(void *ctx, const struct sockaddr *address)
@@ -190,7 +193,7 @@ static void connection_changed(void *ctx, struct MHD_Connection *connection, voi
 	struct client *c = xcalloc(1, sizeof *c);
 	c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	c->s = s;
-	c->guest = s->entering;
+	c->guest = steal(s->entering);
 	*socket_context = c;
 	if (s->tls)
 		begin_tls(s, c, connection);

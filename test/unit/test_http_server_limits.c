@@ -2,6 +2,26 @@
  * budget. */
 #include "http_server_rig.h"
 
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+/* That many connections libmicrohttpd cannot watch, as when the kernel has no room for another
+ * watch: it has told of them by then. Nobody else asks for these events. */
+static unsigned nr_unwatched;
+
+__attribute__((visibility("default"))) int epoll_ctl(
+	int epfd, int op, int fd, struct epoll_event *event)
+{
+	const uint32_t watched = EPOLLIN | EPOLLOUT | EPOLLET;
+
+	if (op == EPOLL_CTL_ADD && nr_unwatched && (event->events & watched) == watched) {
+		nr_unwatched--;
+		errno = ENOSPC;
+		return -1;
+	}
+	return (int)syscall(SYS_epoll_ctl, epfd, op, fd, event);
+}
+
 static void crowd(struct world *w)
 {
 	int fd[HUNDRED];
@@ -115,6 +135,23 @@ static void without_file_descriptors_the_server_waits_to_accept(void **state)
 	assert_true(took < MOST_CPU_MS);
 	plain_request = "GET /next HTTP/1.1\r\n" END;
 	assert_non_null(strstr(play(w, one_request), "GET /next "));
+}
+
+static void ask_often(struct world *w)
+{
+	for (unsigned i = 0; i <= FEW; i++)
+		ask_once(w, "GET /again HTTP/1.1\r\n" END);
+}
+
+static void a_connection_that_cannot_be_watched_is_closed_once(void **state)
+{
+	struct world *w = *state;
+
+	serve(w);
+	nr_unwatched = FEW;
+	assert_int_equal(count(play(w, ask_often), "GET /again "), 1);
+	assert_int_equal(nr_unwatched, 0);
+	assert_int_equal(w->nr_handled, 1);
 }
 
 static bool first_host_is_own(const struct sockaddr *a)
@@ -404,6 +441,7 @@ int main(void)
 		CASE(an_incomplete_request_times_out),
 		CASE(a_client_that_sends_a_byte_now_and_then_times_out),
 		CASE(without_file_descriptors_the_server_waits_to_accept),
+		CASE(a_connection_that_cannot_be_watched_is_closed_once),
 		CASE(a_silent_connection_gives_way_to_one_that_asks),
 		CASE(the_oldest_silent_client_makes_room),
 		CASE(connections_of_one_address_do_not_push_out_those_of_another),
