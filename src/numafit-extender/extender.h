@@ -84,8 +84,9 @@ bool unbound_remove(struct unbound *u, const char *uid);
 /* As the watch has it, or NULL: it is bound, or not known. Borrowed. */
 struct json_t *unbound_find(const struct unbound *u, const char *uid);
 
-/* pods.c: what was decided of a pod, until it is bound. */
-enum { KEPT_NODES_MAX = 64 };
+/* pods.c: what was decided of a pod, until it is bound. The oldest go beyond so many pods, or so
+ * many bytes of them as text. */
+enum { KEPT_NODES_MAX = 64, KEPT_PODS_MAX = 8192, KEPT_BYTES_MAX = 64 << 20 };
 struct kept_node {
 	uint64_t node;  /* kept_node_name() */
 	uint64_t zones; /* the NUMA nodes it would take, by id; 0: none of them matter */
@@ -94,7 +95,8 @@ struct kept_node {
 struct kept *kept_new(void);
 void kept_free(struct kept *k);
 uint64_t kept_node_name(const char *node);
-/* Replaces what was decided before; pod as for unbound_put(). */
+/* Replaces what was decided before; pod as for unbound_put(). One that by itself has more than
+ * KEPT_BYTES_MAX is not kept. */
 void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct kept_node *node,
 	size_t nr, int64_t now_ms);
 void kept_remove(struct kept *k, const char *uid);

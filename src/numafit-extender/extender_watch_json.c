@@ -309,6 +309,11 @@ json_t *extender_pod_json_keep(json_t *v)
 	return json_pack("{s:o, s:o, s:o}", "metadata", metadata, "spec", kept, "status", status);
 }
 
+size_t extender_pod_json_size(const json_t *kept)
+{
+	return kept ? json_dumpb(kept, NULL, 0, JSON_COMPACT) : 0;
+}
+
 /* Reports */
 
 enum { PART_DIGITS = 16, HEX = 16 };

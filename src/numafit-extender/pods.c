@@ -158,18 +158,20 @@ struct json_t *unbound_find(const struct unbound *u, const char *uid)
 
 /* Between the decision and the binding volumes may be made, for which kube-scheduler waits 10
  * minutes (VolumeBinding's bindTimeoutSeconds). */
-enum { KEPT_MAX = 8192, KEPT_MS = 15 * 60 * 1000 };
+enum { KEPT_MS = 15 * 60 * 1000 };
 
 struct kept_plan {
 	char *uid;
 	int64_t at_ms;
 	struct json_t *pod;
+	size_t bytes; /* of the pod */
 	struct kept_node *node;
 	size_t nr;
 };
 
 struct kept {
 	VEC(struct kept_plan);
+	size_t bytes; /* of all pods */
 };
 
 struct kept *kept_new(void)
@@ -177,8 +179,9 @@ struct kept *kept_new(void)
 	return xcalloc(1, sizeof(struct kept));
 }
 
-static void kept_plan_fini(struct kept_plan *p)
+static void kept_plan_fini(struct kept *k, const struct kept_plan *p)
 {
+	k->bytes -= p->bytes;
 	free(p->uid);
 	free(p->node);
 	api_json_free(p->pod);
@@ -189,7 +192,7 @@ void kept_free(struct kept *k)
 	if (!k)
 		return;
 	for (size_t i = 0; i < k->nr; i++)
-		kept_plan_fini(&k->at[i]);
+		kept_plan_fini(k, &k->at[i]);
 	vec_fini(k);
 	free(k);
 }
@@ -206,28 +209,41 @@ static size_t kept_place(const struct kept *k, const char *uid, bool *found)
 
 static void kept_remove_at(struct kept *k, size_t i)
 {
-	kept_plan_fini(&k->at[i]);
+	kept_plan_fini(k, &k->at[i]);
 	vec_remove(k, i);
+}
+
+static void kept_remove_oldest(struct kept *k)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < k->nr; i++)
+		if (k->at[i].at_ms < k->at[oldest].at_ms)
+			oldest = i;
+	kept_remove_at(k, oldest);
 }
 
 void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct kept_node *node,
 	size_t nr, int64_t now_ms)
 {
-	size_t oldest = 0;
+	size_t bytes = extender_pod_json_size(pod);
 	bool found;
 
 	kept_remove(k, uid);
-	for (size_t i = 1; i < k->nr && k->nr == KEPT_MAX; i++)
-		if (k->at[i].at_ms < k->at[oldest].at_ms)
-			oldest = i;
-	if (k->nr == KEPT_MAX)
-		kept_remove_at(k, oldest);
+	if (bytes > KEPT_BYTES_MAX) {
+		api_json_free(pod);
+		return;
+	}
+	while (k->nr == KEPT_PODS_MAX || k->bytes + bytes > KEPT_BYTES_MAX)
+		kept_remove_oldest(k);
 	struct kept_plan *p = vec_insert(k, kept_place(k, uid, &found));
 	*p = (struct kept_plan){.uid = xstrdup(uid),
 		.at_ms = now_ms,
 		.pod = pod,
+		.bytes = bytes,
 		.node = xcalloc(nr, sizeof *node),
 		.nr = nr};
+	k->bytes += bytes;
 	if (nr)
 		memcpy(p->node, node, nr * sizeof *node);
 }
@@ -249,7 +265,7 @@ void kept_expire(struct kept *k, int64_t now_ms)
 		if (now_ms - k->at[i].at_ms < KEPT_MS)
 			k->at[nr++] = k->at[i];
 		else
-			kept_plan_fini(&k->at[i]);
+			kept_plan_fini(k, &k->at[i]);
 	k->nr = nr;
 }
 
