@@ -149,9 +149,9 @@ void fault_move_pages(void)
 		NULL);
 }
 
-uint64_t fault_watch_ms(uint64_t ms)
+uint64_t fault_time_ms(const char *variable, uint64_t ms)
 {
-	const char *text = getenv("NUMAFIT_FAULT_WATCH_MS");
+	const char *text = getenv(variable);
 
 	return text ? strtoul(text, NULL, DECIMAL) : ms;
 }

@@ -65,8 +65,10 @@ size_t fault_update_bytes(size_t max);
 /* How long a write of cpuset.mems takes, beside the write itself: 0 or, where NUMAFIT_FAULT_MEMS_MS
  * says so, milliseconds, as there were pages to move. */
 void fault_move_pages(void);
-/* How long a watch may be broken: ms or, where NUMAFIT_FAULT_WATCH_MS says so, another time. */
-uint64_t fault_watch_ms(uint64_t ms);
+/* A time that tests would have to wait for: ms or, where the environment has that variable, as it
+ * says. NUMAFIT_FAULT_WATCH_MS: how long a watch may be broken; NUMAFIT_FAULT_METRICS_MS: how old
+ * metrics may be. */
+uint64_t fault_time_ms(const char *variable, uint64_t ms);
 /* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where
  * NUMAFIT_FAULT_ROOT says so, a folder. */
 const char *fault_root(void);
@@ -99,8 +101,9 @@ static inline size_t fault_update_bytes(size_t max)
 	return max;
 }
 static inline void fault_move_pages(void) {}
-static inline uint64_t fault_watch_ms(uint64_t ms)
+static inline uint64_t fault_time_ms(const char *variable, uint64_t ms)
 {
+	(void)variable;
 	return ms;
 }
 static inline const char *fault_root(void)

@@ -53,6 +53,11 @@ struct extender {
 	struct cluster_view *view; /* NULL: there is no page of the cluster */
 	struct page *page;
 	struct extender_metrics measured;
+	struct {
+		char *text; /* NULL: not made yet */
+		size_t len;
+		uint64_t made_ns;
+	} shown;                   /* the metrics, the last time */
 	uint64_t stranger_said_ns; /* 0: not yet */
 	bool stopping;
 };

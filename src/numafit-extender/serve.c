@@ -1,6 +1,7 @@
 /* What is asked over HTTP: schedulers' verbs, health, metrics. */
 #include "extender.h"
 
+#include <io/fault.h>
 #include <io/log.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -17,7 +18,8 @@ enum {
 	PAGE_NOT_FOUND = 404,
 	PAGE_NOT_ALLOWED = 405,
 	PAGE_UNAVAILABLE = 503,
-	PROBERS_MAX = 256
+	PROBERS_MAX = 256,
+	METRICS_MS = 1000
 };
 
 /* A pod that no node has room for is looked at twice. kube-scheduler asks again when it hears of a
@@ -176,10 +178,9 @@ static void count_connections(const struct extender *x, struct extender_metrics 
 	}
 }
 
-static void show_extender_metrics(struct extender *x, struct http_exchange *exchange)
+static void make_metrics(struct extender *x)
 {
 	struct extender_metrics *m = &x->measured;
-	size_t len;
 
 	m->version = NUMAFIT_VERSION;
 	process_measure(&m->process);
@@ -191,8 +192,19 @@ static void show_extender_metrics(struct extender *x, struct http_exchange *exch
 	for (unsigned i = 0; i < NR_WATCHES; i++)
 		m->synced[i] = state_follows(x, (enum extender_watch)i);
 	sched_cluster_count(x->cluster, &m->cluster);
-	auto_free char *text = extender_metrics_text(m, &len);
-	http_answer_send(exchange, PAGE_OK, PROMETHEUS_TYPE, text, len, NULL);
+	free(x->shown.text);
+	x->shown.text = extender_metrics_text(m, &x->shown.len);
+	x->shown.made_ns = loop_monotonic_ns();
+}
+
+/* They cost a walk over all nodes, and anybody may ask for them as often as he likes. */
+static void show_extender_metrics(struct extender *x, struct http_exchange *exchange)
+{
+	uint64_t age_ms = (loop_monotonic_ns() - x->shown.made_ns) / NS_PER_MS;
+
+	if (!x->shown.text || age_ms >= fault_time_ms("NUMAFIT_FAULT_METRICS_MS", METRICS_MS))
+		make_metrics(x);
+	http_answer_send(exchange, PAGE_OK, PROMETHEUS_TYPE, x->shown.text, x->shown.len, NULL);
 }
 
 static void show_live(struct extender *x, struct http_exchange *exchange)
@@ -376,4 +388,5 @@ void serve_stop(struct extender *x)
 		loop_timer_close(x->second_look->timer);
 	free(x->second_look);
 	x->second_look = NULL;
+	free(steal(x->shown.text));
 }

@@ -360,8 +360,8 @@ static void time_broken_watches(struct extender *x)
 
 static bool is_long_broken(const struct watch *w)
 {
-	return w->broken_ns &&
-	       (loop_monotonic_ns() - w->broken_ns) / NS_PER_MS >= fault_watch_ms(BROKEN_MAX_MS);
+	return w->broken_ns && (loop_monotonic_ns() - w->broken_ns) / NS_PER_MS >=
+				       fault_time_ms("NUMAFIT_FAULT_WATCH_MS", BROKEN_MAX_MS);
 }
 
 static void on_tick(void *ctx)

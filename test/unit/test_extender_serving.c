@@ -313,6 +313,26 @@ static void await_metric(struct rig *r, const char *line)
 	while (!strstr(r->answer, line));
 }
 
+/* Nobody has the nodes walked over as often as he likes. */
+static void metrics_are_made_anew_after_a_while(void **state)
+{
+	static const char
+		none[] = "numafit_extender_requests_total{verb=\"filter\",result=\"ok\"} 0\n",
+		one[] = "numafit_extender_requests_total{verb=\"filter\",result=\"ok\"} 1\n";
+	struct rig *r = *state;
+
+	assert_int_equal(setenv("NUMAFIT_FAULT_METRICS_MS", "3000", 1), 0);
+	start(r);
+	assert_int_equal(unsetenv("NUMAFIT_FAULT_METRICS_MS"), 0);
+	await_metric(r, none);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	await_metric(r, none);
+	while (!strstr(r->answer, one)) {
+		(void)usleep(10000);
+		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	}
+}
+
 /* Other replicas may know the pods still; but not for long, where all have lost them. */
 static void a_watch_that_stays_broken_makes_a_replica_unready(void **state)
 {
@@ -534,6 +554,7 @@ int main(void)
 		T(sigterm_ends_the_extender),
 		T(metrics_and_probes_have_an_address_of_their_own),
 		T(requests_before_the_first_list_get_an_error),
+		T(metrics_are_made_anew_after_a_while),
 		T(a_watch_that_stays_broken_makes_a_replica_unready),
 		T(changed_tls_files_apply_to_new_connections),
 		T(a_server_certificate_is_refused_for_a_client),
