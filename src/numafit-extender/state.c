@@ -262,6 +262,10 @@ static void on_list_begin(void *ctx)
 		cluster_view_begin(w->x->view);
 }
 
+static void start_watch(struct extender *x, enum extender_watch which);
+
+/* The first list of pods comes behind that of the nodes, whose names of resources are known then:
+ * what pods ask for beside them is bounded. */
 static void on_list_end(void *ctx)
 {
 	struct watch *w = ctx;
@@ -274,6 +278,8 @@ static void on_list_end(void *ctx)
 		cluster_view_sweep(w->x->view);
 	w->synced = true;
 	w->absent = false;
+	if (w->which == WATCH_NODES && !w->x->watch[WATCH_PODS].reflector)
+		start_watch(w->x, WATCH_PODS);
 }
 
 /* There is no such resource: then no node has any. */
@@ -343,7 +349,7 @@ bool state_follows(const struct extender *x, enum extender_watch which)
 {
 	const struct watch *w = &x->watch[which];
 
-	return !w->reflector || (w->synced && reflector_synced(w->reflector));
+	return w->reflector ? w->synced && reflector_synced(w->reflector) : w->absent;
 }
 
 static void time_broken_watches(struct extender *x)
@@ -397,7 +403,8 @@ int state_start(struct extender *x, struct err *e)
 	if (!x->api)
 		return err_add(e, -e->code, "API server");
 	for (unsigned i = 0; i < NR_WATCHES; i++)
-		start_watch(x, (enum extender_watch)i);
+		if (i != WATCH_PODS)
+			start_watch(x, (enum extender_watch)i);
 	x->tick = loop_timer_new(x->loop, on_tick, x);
 	loop_timer_set(x->tick, TICK_MS);
 	return 0;

@@ -74,6 +74,13 @@ static inline void bind_pod(struct rig *r, const char *pod, const char *node, co
 	assert_string_equal(r->answer, wanted);
 }
 
+static inline void await_metric(struct rig *r, const char *line)
+{
+	do
+		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
+	while (!strstr(r->answer, line));
+}
+
 /* A pod that waits for a node, known to the watch. */
 static inline json_t *new_pod(struct rig *r, const char *name, int cpus)
 {

@@ -31,6 +31,7 @@ struct rig {
 	bool bind_goes_unsaid; /* it happens, but the connection breaks */
 	bool bind_unseen;      /* it happens, but watches do not show it */
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
+	int first_status;      /* how the first request for nodes is answered; 0: as it should be */
 	int watch_status;      /* how watches of pods are answered; 0: as they should be */
 	int look_up_status;    /* how questions about one pod are answered; 0: as they should be */
 	unsigned nr_look_ups;
@@ -228,6 +229,14 @@ static inline void rig_bind(struct rig *r, struct fake_ask *q, const char *name)
 	}
 }
 
+static inline int steal_status(int *status)
+{
+	int was = *status;
+
+	*status = 0;
+	return was;
+}
+
 static inline void rig_serve(void *ctx, struct fake_ask *q)
 {
 	struct rig *r = ctx;
@@ -254,6 +263,9 @@ static inline void rig_serve(void *ctx, struct fake_ask *q)
 	}
 	if (!l || !l->items)
 		rig_not_found(q);
+	else if (l == &r->list[NODES] && r->first_status)
+		fake_api_answer(q, steal_status(&r->first_status), NULL,
+			"{\"kind\":\"Status\",\"message\":\"not now\"}");
 	else if (strstr(q->path, "watch=1") && l == &r->list[PODS] && r->watch_status)
 		fake_api_answer(
 			q, r->watch_status, NULL, "{\"kind\":\"Status\",\"message\":\"not now\"}");

@@ -61,13 +61,6 @@ static void a_pod_in_the_report_counts_once(void **state)
 	while (!text_equal(r->answer, FITS_BOTH)); /* as soon as the watch has sent it */
 }
 
-static void await_metric(struct rig *r, const char *line)
-{
-	do
-		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
-	while (!strstr(r->answer, line));
-}
-
 /* On n1, until the watch has sent both. */
 static void bind_and_report(struct rig *r, const char *name, int cpus, unsigned generation)
 {

@@ -306,13 +306,6 @@ static void requests_before_the_first_list_get_an_error(void **state)
 	json_decref(pod);
 }
 
-static void await_metric(struct rig *r, const char *line)
-{
-	do
-		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
-	while (!strstr(r->answer, line));
-}
-
 /* Nobody has the nodes walked over as often as he likes. */
 static void metrics_are_made_anew_after_a_while(void **state)
 {
@@ -331,32 +324,6 @@ static void metrics_are_made_anew_after_a_while(void **state)
 		(void)usleep(10000);
 		assert_int_equal(rig_ask(r, "/metrics", NULL), FAKE_OK);
 	}
-}
-
-/* Other replicas may know the pods still; but not for long, where all have lost them. */
-static void a_watch_that_stays_broken_makes_a_replica_unready(void **state)
-{
-	enum { BUSY = 503 };
-	struct rig *r = *state;
-
-	rig_put(r, PODS, rig_pod("a", 4, NULL));
-	assert_int_equal(setenv("NUMAFIT_FAULT_WATCH_MS", "3000", 1), 0);
-	start(r);
-	assert_int_equal(unsetenv("NUMAFIT_FAULT_WATCH_MS"), 0);
-	r->watch_status = BUSY;
-	rig_end_watches(r, PODS);
-	await_metric(r, "\nnumafit_extender_watch_synced{resource=\"pods\"} 0\n");
-	assert_non_null(
-		strstr(r->answer, "\nnumafit_extender_watch_synced{resource=\"nodes\"} 1\n"));
-	assert_int_equal(rig_ask(r, "/readyz", NULL), FAKE_OK);
-	filter(r, rig_find(&r->list[PODS], "a"), FITS_N1);
-	while (rig_ask(r, "/readyz", NULL) == FAKE_OK)
-		(void)usleep(10000);
-	assert_string_equal(r->answer, "the pods are not known any more");
-	r->watch_status = 0;
-	rig_put(r, PODS, rig_pod("b", 1, NULL)); /* the next watch begins with it */
-	rig_await_ready(r);
-	await_metric(r, "\nnumafit_extender_watch_synced{resource=\"pods\"} 1\n");
 }
 
 /* Whoever has no certificate may see how it is, and nothing else. */
@@ -555,7 +522,6 @@ int main(void)
 		T(metrics_and_probes_have_an_address_of_their_own),
 		T(requests_before_the_first_list_get_an_error),
 		T(metrics_are_made_anew_after_a_while),
-		T(a_watch_that_stays_broken_makes_a_replica_unready),
 		T(changed_tls_files_apply_to_new_connections),
 		T(a_server_certificate_is_refused_for_a_client),
 	};
