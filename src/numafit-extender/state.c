@@ -16,7 +16,8 @@ enum {
 	PAGE = 500,
 	STATUS_NOT_FOUND = 404,
 	OBJECT_BYTES_MAX = 64 << 20,
-	BROKEN_MAX_MS = 5 * 60 * 1000
+	BROKEN_MAX_MS = 5 * 60 * 1000,
+	LOOK_EVERY_MS = 30 * 1000
 };
 
 /* Objects */
@@ -264,8 +265,37 @@ static void on_list_begin(void *ctx)
 
 static void start_watch(struct extender *x, enum extender_watch which);
 
-/* The first list of pods comes behind that of the nodes, whose names of resources are known then:
- * what pods ask for beside them is bounded. */
+/* Their first lists come one after another. Nodes' names of resources have to be known before
+ * pods', as what pods ask for beside them is bounded; and an event says nothing of a pod that is
+ * not known. */
+static const enum extender_watch in_order[] = {WATCH_NODES, WATCH_PODS, WATCH_EVENTS};
+enum { NR_IN_ORDER = sizeof in_order / sizeof *in_order };
+
+/* NR_WATCHES: none comes behind it. */
+static enum extender_watch watch_behind(enum extender_watch which)
+{
+	for (unsigned i = 0; i + 1 < NR_IN_ORDER; i++)
+		if (in_order[i] == which)
+			return in_order[i + 1];
+	return NR_WATCHES;
+}
+
+static bool watch_waits(enum extender_watch which)
+{
+	for (unsigned i = 1; i < NR_IN_ORDER; i++)
+		if (in_order[i] == which)
+			return true;
+	return false;
+}
+
+static void start_watch_behind(struct extender *x, enum extender_watch which)
+{
+	const enum extender_watch next = watch_behind(which);
+
+	if (next < NR_WATCHES && !x->watch[next].reflector && !x->watch[next].absent)
+		start_watch(x, next);
+}
+
 static void on_list_end(void *ctx)
 {
 	struct watch *w = ctx;
@@ -278,8 +308,7 @@ static void on_list_end(void *ctx)
 		cluster_view_sweep(w->x->view);
 	w->synced = true;
 	w->absent = false;
-	if (w->which == WATCH_NODES && !w->x->watch[WATCH_PODS].reflector)
-		start_watch(w->x, WATCH_PODS);
+	start_watch_behind(w->x, w->which);
 }
 
 /* There is no such resource: then no node has any. */
@@ -299,16 +328,25 @@ static void on_resource_looked_up(void *ctx, const struct api_answer *answer)
 		extender_watch_name(w->which));
 }
 
+static void look_up_resource(struct watch *w)
+{
+	char path[512];
+
+	if (w->look)
+		return;
+	(void)snprintf(path, sizeof path, "%s?limit=1", kinds[w->which].path);
+	w->looked_ns = loop_monotonic_ns();
+	w->look = api_call(w->x->api, &(struct api_ask){.path = path}, w, on_resource_looked_up);
+}
+
 static void on_watch_event(void *ctx, bool bad, const char *event, const char *text)
 {
 	struct watch *w = ctx;
 	char buf[1024];
 
 	log_line(bad ? LOG_WARN : LOG_INFO, event, "text=%s", log_text(buf, sizeof buf, text));
-	if (!bad || !kinds[w->which].is_crd || w->look)
-		return;
-	(void)snprintf(buf, sizeof buf, "%s?limit=1", kinds[w->which].path);
-	w->look = api_call(w->x->api, &(struct api_ask){.path = buf}, w, on_resource_looked_up);
+	if (bad && kinds[w->which].is_crd)
+		look_up_resource(w);
 }
 
 static void on_api_event(void *ctx, bool bad, const char *event, const char *text)
@@ -364,6 +402,20 @@ static void time_broken_watches(struct extender *x)
 	}
 }
 
+/* An answer of before may have said nothing, and the watch says what is wrong only once. */
+static void look_up_again(struct extender *x)
+{
+	const uint64_t every_ms = fault_time_ms("NUMAFIT_FAULT_LOOK_MS", LOOK_EVERY_MS);
+
+	for (unsigned i = 0; i < NR_WATCHES; i++) {
+		struct watch *w = &x->watch[i];
+
+		if (w->looked_ns && !w->absent && !state_follows(x, (enum extender_watch)i) &&
+			(loop_monotonic_ns() - w->looked_ns) / NS_PER_MS >= every_ms)
+			look_up_resource(w);
+	}
+}
+
 static bool is_long_broken(const struct watch *w)
 {
 	return w->broken_ns && (loop_monotonic_ns() - w->broken_ns) / NS_PER_MS >=
@@ -376,6 +428,7 @@ static void on_tick(void *ctx)
 	int64_t now_ms = loop_wall_ms();
 
 	time_broken_watches(x);
+	look_up_again(x);
 	bind_settle(x);
 	sched_cluster_expire(x->cluster, now_ms);
 	kept_expire(x->kept, now_ms);
@@ -403,7 +456,7 @@ int state_start(struct extender *x, struct err *e)
 	if (!x->api)
 		return err_add(e, -e->code, "API server");
 	for (unsigned i = 0; i < NR_WATCHES; i++)
-		if (i != WATCH_PODS)
+		if (!watch_waits((enum extender_watch)i))
 			start_watch(x, (enum extender_watch)i);
 	x->tick = loop_timer_new(x->loop, on_tick, x);
 	loop_timer_set(x->tick, TICK_MS);

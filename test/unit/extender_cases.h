@@ -109,4 +109,18 @@ static inline const char *hint_of(const struct rig *r)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static inline void put_event(
+	struct rig *r, const char *name, const char *ns, const char *type, const char *node)
+{
+	const char *uid = json_string_value(json_object_get(
+		json_object_get(rig_find(&r->list[PODS], name), "metadata"), "uid"));
+	char event[16];
+
+	(void)snprintf(event, sizeof event, "e%zu", json_array_size(r->list[EVENTS].items));
+	rig_put(r, EVENTS,
+		json_pack("{s{ssss}s{ssss}sssss{ss}}", "metadata", "name", event, "namespace", ns,
+			"involvedObject", "kind", "Pod", "uid", uid, "type", type,
+			"reportingComponent", "numafitd", "source", "host", node));
+}
+
 #endif

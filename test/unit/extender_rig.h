@@ -33,6 +33,8 @@ struct rig {
 	bool bind_waits;       /* it happens, but is not answered before rig_answer_bind() */
 	int first_status;      /* how the first request for nodes is answered; 0: as it should be */
 	int watch_status;      /* how watches of pods are answered; 0: as they should be */
+	int gone_status;       /* how the first question whether a resource exists that is gone is
+				  answered */
 	int look_up_status;    /* how questions about one pod are answered; 0: as they should be */
 	unsigned nr_look_ups;
 	struct fake_ask *unanswered;
@@ -261,7 +263,11 @@ static inline void rig_serve(void *ctx, struct fake_ask *q)
 		}
 		return;
 	}
-	if (!l || !l->items)
+	if (l && !l->items && r->gone_status && strstr(q->path, "?limit=1") &&
+		!strstr(q->path, "limit=1&"))
+		fake_api_answer(q, steal_status(&r->gone_status), NULL,
+			"{\"kind\":\"Status\",\"message\":\"not now\"}");
+	else if (!l || !l->items)
 		rig_not_found(q);
 	else if (l == &r->list[NODES] && r->first_status)
 		fake_api_answer(q, steal_status(&r->first_status), NULL,

@@ -410,20 +410,6 @@ static void a_node_that_refused_a_workload_is_left_out_for_a_while(void **state)
 	}
 }
 
-static void put_event(
-	struct rig *r, const char *name, const char *ns, const char *type, const char *node)
-{
-	const char *uid = json_string_value(json_object_get(
-		json_object_get(rig_find(&r->list[PODS], name), "metadata"), "uid"));
-	char event[16];
-
-	(void)snprintf(event, sizeof event, "e%zu", json_array_size(r->list[EVENTS].items));
-	rig_put(r, EVENTS,
-		json_pack("{s{ssss}s{ssss}sssss{ss}}", "metadata", "name", event, "namespace", ns,
-			"involvedObject", "kind", "Pod", "uid", uid, "type", type,
-			"reportingComponent", "numafitd", "source", "host", node));
-}
-
 /* A pod whose sandbox may not start waits for ever in ContainerCreating; the node's event says why.
  * Who may write events may write any: of a pod of another namespace, or of a node that it is not
  * on, none is believed. */

@@ -75,11 +75,50 @@ static void a_watch_that_stays_broken_makes_a_replica_unready(void **state)
 	await_metric(r, "\nnumafit_extender_watch_synced{resource=\"pods\"} 1\n");
 }
 
+/* The API server may have no time for the question, and the watch does not ask it again. */
+static void whether_a_resource_is_gone_is_asked_until_that_is_known(void **state)
+{
+	enum { BUSY = 503 };
+	struct rig *r = *state;
+
+	assert_int_equal(setenv("NUMAFIT_FAULT_LOOK_MS", "1", 1), 0);
+	start(r);
+	assert_int_equal(unsetenv("NUMAFIT_FAULT_LOOK_MS"), 0);
+	r->gone_status = BUSY;
+	json_decref(r->list[REPORTS].items);
+	r->list[REPORTS].items = NULL;
+	rig_end_watches(r, REPORTS);
+	while (!rig_said(r, "event=resource-absent resource=noderesourcetopologies"))
+		(void)rig_ask(r, "/readyz", NULL);
+	assert_int_equal(r->gone_status, 0); /* it was asked, and for nothing */
+}
+
+/* Though the API server is slow to list what comes before them. */
+static void events_of_before_the_start_are_of_pods_that_are_known(void **state)
+{
+	enum { BUSY = 503 };
+	struct rig *r = *state;
+	json_t *next = rig_pod("next", 2, "p"), *p = rig_pod("p", 2, "p");
+	auto_free char *args = rig_args(next, both);
+
+	(void)json_object_set_new(json_object_get(p, "spec"), "nodeName", json_string("n1"));
+	rig_put(r, PODS, p);
+	put_event(r, "p", "default", "Warning", "n1");
+	r->first_status = BUSY;
+	start(r);
+	do
+		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
+	while (!strstr(r->answer, "\"numafit: the node refused this workload a short while ago\""));
+	json_decref(next);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(what_nodes_have_is_known_before_what_pods_ask_for),
 		T(a_watch_that_stays_broken_makes_a_replica_unready),
+		T(whether_a_resource_is_gone_is_asked_until_that_is_known),
+		T(events_of_before_the_start_are_of_pods_that_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
