@@ -253,6 +253,7 @@ int pool_follow(struct daemon *d, struct err *e)
 	if (d->follow.moves &&
 		mover_is_copying(moves_mover(d->follow.moves))) { /* a write would wait for it */
 		p->any_due = p->failed = true;
+		loop_timer_set(p->again, AGAIN_MS); /* where no event comes after it */
 		return err_set(e, EBUSY,
 			"the memory of a container is being moved, and no cpuset can be set before "
 			"that is done: try again in some seconds");

@@ -196,18 +196,19 @@ static void release_synchronize(
 	d->measured.counters.connects++;
 	for (size_t i = 0; i < what->nr; i++)
 		if (is_placed(d, &what->containers[i]))
-			*vec_push(&ups) = (struct update){
-				.container_id = what->containers[i].container_id,
-				.cpus = d->topo.cpus,
-				.mems = d->topo.nodes_with_memory};
-	add_updates(d, &ups, reply);
+			*vec_push(&ups) =
+				(struct update){.container_id = what->containers[i].container_id,
+					.cpus = d->topo.cpus,
+					.mems = d->topo.nodes_with_memory};
+	const size_t nr = add_updates(d, &ups, reply);
 	pool_give_back(d);
 	quota_give_back(d);
 	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
-	log_line(LOG_INFO, "pins-released",
-		"containers=%zu of=%zu text=\"they may run everywhere again; numafitd can be "
-		"removed\"",
-		ups.nr, what->nr);
+	log_line(nr < ups.nr ? LOG_WARN : LOG_INFO, "pins-released",
+		"containers=%zu of=%zu text=\"they may run everywhere again; %s\"", nr, what->nr,
+		nr < ups.nr ? "others keep their CPUs until they start anew, as no message has "
+			      "room for all"
+			    : "numafitd can be removed");
 	vec_fini(&unsent);
 	vec_fini(&ups);
 }

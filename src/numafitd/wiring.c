@@ -211,8 +211,8 @@ static void update_later(struct daemon *d, const struct update_list *ups, size_t
 }
 
 /* The runtime sets them once it has the reply; those that it may not set yet, or that do not fit,
- * are given later. False: some do not fit. */
-static bool reply_with(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
+ * are given later. Returns how many go with the reply. */
+static size_t reply_with(struct daemon *d, const struct update_list *ups, struct nri_reply *reply)
 {
 	const bool may = updater_may_send(d);
 	const size_t nr = may ? add_updates(d, ups, reply) : 0;
@@ -220,7 +220,7 @@ static bool reply_with(struct daemon *d, const struct update_list *ups, struct n
 	update_later(d, ups, nr);
 	if (nr)
 		updater_note_reply(d);
-	return !may || nr == ups->nr;
+	return nr;
 }
 
 /* A create that was recorded comes to nothing. The runtime gets an error, which carries no updates.
@@ -233,20 +233,34 @@ static void take_back(struct daemon *d, const struct request *req, const char *w
 	update_later(d, ups, 0);
 }
 
-/* -errno with text: the answer has no room for all of it. */
+/* Whether containers may still run on its CPUs that only an update takes away from them. */
+static bool needs_updates(const struct daemon *d, const struct decision *dec)
+{
+	const struct ledger_view *now = ledger_view(engine_ledger(d->engine));
+
+	return dec->exclusive && (!now->bounds || now->nr_unbounded);
+}
+
+/* -errno with text: it cannot be answered with all that belongs to it. */
 static int answer_create(struct daemon *d, const struct request *req, const struct decision *dec,
 	const struct update_list *ups, struct nri_reply *reply, struct err *e)
 {
+	const bool may = updater_may_send(d);
 	int rc = adjust(d, req, dec, reply, e);
 
-	if (!rc && !reply_with(d, ups, reply))
-		rc = err_set(e, E2BIG,
-			"%zu containers share the CPUs that it is to have, and no answer has room to "
-			"update all of them: let cgroups enforce the shared pool "
-			"(sharedPool.enforce: cgroup)",
-			ups->nr);
+	if (!rc && reply_with(d, ups, reply) < ups->nr && needs_updates(d, dec))
+		rc = may ? err_set(e, E2BIG,
+				   "%zu containers have to be updated before it starts, and no answer "
+				   "has room for that: let cgroups enforce the shared pool "
+				   "(sharedPool.enforce: cgroup)",
+				   ups->nr)
+			 : err_set(e, EBUSY,
+				   "containers have to leave its CPUs first, and cannot be updated now: "
+				   "try again in some seconds");
 	if (!rc)
 		updater_note_reply(d);
+	else
+		reply->nr_updates = 0; /* an error carries none */
 	return rc;
 }
 

@@ -378,7 +378,8 @@ static void while_memory_moves_no_event_writes_a_cpuset(void **state)
 	engine_must_update(r->d.engine, r->box[3].c.id);
 	updater_note_change(&r->d);
 	const unsigned set = r->set;
-	(void)start_box(r, 6, 0); /* what is bounded already needs no write, and its reply has none */
+	(void)start_box(
+		r, 6, 0); /* what is bounded already needs no write, and its reply has none */
 	wait_a_while(r);
 	assert_true(is_copying(r));
 	assert_int_equal(r->set, set); /* the runtime is asked for nothing, either */
@@ -395,6 +396,37 @@ static void while_memory_moves_no_event_writes_a_cpuset(void **state)
 	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
 	end(r);
 	(void)close(reader); /* the runtime wrote into it as well */
+}
+
+static bool is_enforced(struct rig *r)
+{
+	return pool_is_enforced(&r->d);
+}
+
+/* The runtime comes with nothing more, and nobody looks at cgroups by himself. */
+static void bounds_that_wait_for_a_copy_are_written_after_it(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	char path[PATH_BYTES];
+
+	(void)state;
+	sweep_stop(&r->d);
+	slow_down(r, small, path);
+	ask_for(r, "apply", 7);
+	wait_until(r, is_copying);
+	create_refused_box(r, 5, 1, "the memory of a container is being moved");
+	call(r, NRI_CALL_STOP, small); /* its move ends with it */
+	small->c.runs = false;
+	assert_true(is_copying(r));
+	assert_false(is_enforced(r));
+	int reader = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(reader >= 0);
+	wait_until(r, is_enforced);
+	assert_false(is_copying(r));
+	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
+	end(r);
+	(void)close(reader);
 }
 
 static void a_second_plan_waits_for_the_first_ones_end(void **state)
@@ -605,6 +637,7 @@ int main(void)
 		cmocka_unit_test(
 			a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undone),
 		cmocka_unit_test(while_memory_moves_no_event_writes_a_cpuset),
+		cmocka_unit_test(bounds_that_wait_for_a_copy_are_written_after_it),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
 		cmocka_unit_test(a_move_waits_until_the_runtime_has_done_what_it_was_answered),
 		cmocka_unit_test(what_is_no_question_is_refused),

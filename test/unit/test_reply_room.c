@@ -28,7 +28,7 @@ static void a_container_is_refused_whose_cpus_others_cannot_leave(void **state)
 	(void)create(r, "two", 0);
 	(void)text_copy(was, sizeof was, r->box[1].cpus);
 	assert_null(create(r, "own", 2));
-	assert_non_null(strstr(r->message, "2 containers share the CPUs that it is to have"));
+	assert_non_null(strstr(r->message, "2 containers have to be updated before it starts"));
 	assert_int_equal(r->updates, 0);
 	assert_string_equal(r->box[1].cpus, was);
 	stop(r, &r->box[0]);
