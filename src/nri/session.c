@@ -13,6 +13,10 @@
 /* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not send theirs, and a
  * bound for those that send too much. */
 enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000, TIMEOUT_MAX_MS = 10 * 60 * 1000 };
+/* How much longer the handshake is waited for: containerd synchronizes no plugin while it stops a
+ * container, for the whole of its grace period. Who gives up then comes too late for the containers
+ * that it creates next. */
+enum { HANDSHAKE_MORE_MS = 10 * 60 * 1000 };
 /* What the chunks of one Synchronize may add up to; a node runs a few hundred containers. */
 enum { RUNNING_BYTES_MAX = 64 << 20, RUNNING_CONTAINERS_MAX = 16384 };
 enum { TEXT_MAX = 160 };
@@ -22,6 +26,7 @@ struct nri_session {
 	enum nri_state state;
 	struct err error;
 	uint64_t now_ms, deadline_ms, patience_ms;
+	bool is_late; /* patience_ms have passed: it was logged, and the next deadline is the end */
 	uint64_t request_timeout_ms; /* the runtime's, for each event */
 	struct mux mux;
 	struct ttrpc plugin;  /* where the runtime calls us */
@@ -240,6 +245,7 @@ static void session_wait_for(struct nri_session *s, enum nri_state state, uint64
 {
 	s->state = state;
 	s->patience_ms = patience_ms;
+	s->is_late = false;
 	s->deadline_ms = s->launched ? UINT64_MAX : s->now_ms + patience_ms;
 }
 
@@ -512,15 +518,33 @@ uint64_t nri_session_patience_ms(const struct nri_session *s)
 	return s->request_timeout_ms;
 }
 
+static void session_wait_longer(struct nri_session *s, const char *what)
+{
+	char text[TEXT_MAX];
+
+	(void)snprintf(text, sizeof text,
+		"the runtime has sent no %s within %llu ms, as while it stops a container: it is "
+		"waited for",
+		what, (unsigned long long)s->patience_ms);
+	session_log(s, "nri-waiting", text);
+	s->is_late = true;
+	s->patience_ms += HANDSHAKE_MORE_MS;
+	s->deadline_ms += HANDSHAKE_MORE_MS;
+}
+
 void nri_session_tick(struct nri_session *s, uint64_t now_ms)
 {
+	const char *what = s->state == NRI_REGISTERING ? "Configure" : "(complete) Synchronize";
 	struct err e;
 
 	s->now_ms = now_ms;
 	if (s->state == NRI_FAILED || now_ms < s->deadline_ms)
 		return;
-	(void)err_set(&e, ETIMEDOUT, "the runtime sent no %s within %llu ms",
-		s->state == NRI_REGISTERING ? "Configure" : "(complete) Synchronize",
+	if (!s->is_late) {
+		session_wait_longer(s, what);
+		return;
+	}
+	(void)err_set(&e, ETIMEDOUT, "the runtime sent no %s within %llu ms", what,
 		(unsigned long long)s->patience_ms);
 	session_fail(s, &e);
 }

@@ -102,9 +102,9 @@ struct nri_handler {
 	 * strings of the event are still there. optional */
 	void (*after)(void *ctx);
 	/* For the log: the handshake's steps (nri-registered, nri-configured, nri-synchronized or
-	 * nri-not-synchronized), what came of the failure policy (nri-failure-policy), a
-	 * configuration that nobody reads (nri-config-ignored), and calls that make no sense
-	 * (nri-call-refused, nri-odd-resources). optional */
+	 * nri-not-synchronized), one that is late (nri-waiting), what came of the failure policy
+	 * (nri-failure-policy), a configuration that nobody reads (nri-config-ignored), and calls
+	 * that make no sense (nri-call-refused, nri-odd-resources). optional */
 	void (*on_event)(void *ctx, const char *event, const char *text);
 	/* Asked before each event but synchronize: whether its answer has to wait. Then the call
 	 * is kept, and whatever comes behind it, and comes here again with nri_session_resume().
@@ -191,7 +191,8 @@ void nri_session_sent(struct nri_session *s);
 /* When to look at the session again if nothing comes (ms, same clock); UINT64_MAX: never; 0: at
  * once, it has failed. */
 uint64_t nri_session_deadline(const struct nri_session *s);
-/* Look at the deadlines: a handshake that stands still fails the session. */
+/* Look at the deadlines: a handshake that stands still is logged once it takes longer than the
+ * runtime's timeouts, and fails the session ten minutes after that. */
 void nri_session_tick(struct nri_session *s, uint64_t now_ms);
 
 enum nri_state nri_session_state(const struct nri_session *s);

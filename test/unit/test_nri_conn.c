@@ -296,7 +296,7 @@ static void a_connection_that_always_closes_is_retried_ever_later_and_logged_onc
 	assert_true(loop_monotonic_ns() - from > AT_LEAST_NS);
 }
 
-static void a_handshake_without_progress_times_out(void **state)
+static void a_handshake_without_progress_is_waited_for_until_the_connection_ends(void **state)
 {
 	struct world *w = *state;
 	struct bytes timeouts = {0};
@@ -306,9 +306,15 @@ static void a_handshake_without_progress_times_out(void **state)
 	put_call(&w->only, 1, "Configure", &timeouts);
 	runtime_start(w);
 	connect_plugin(w, RETRY_MAX_MS);
-	run_until(w, "nri-disconnected");
+	run_until(w, "nri-waiting");
 	assert_non_null(strstr(w->events,
-		"nri-disconnected the runtime sent no (complete) Synchronize within 2 ms;"));
+		"nri-waiting the runtime has sent no (complete) Synchronize within 2 ms"));
+	assert_int_equal(nri_conn_state(w->conn), NRI_SYNCHRONIZING);
+	assert_int_equal(count(w->events, "nri-disconnected"), 0);
+	runtime_end(w);
+	run_until(w, "nri-disconnected");
+	assert_int_equal(nri_conn_state(w->conn), NRI_FAILED);
+	assert_int_equal(w->nr_accepted, 1);
 	bytes_fini(&w->only);
 }
 
@@ -429,7 +435,7 @@ int main(void)
 		in_world(a_missing_socket_is_logged_once_and_then_tried_again),
 		in_world(a_restarted_runtime_is_connected_to_again),
 		in_world(a_connection_that_always_closes_is_retried_ever_later_and_logged_once),
-		in_world(a_handshake_without_progress_times_out),
+		in_world(a_handshake_without_progress_is_waited_for_until_the_connection_ends),
 		in_world(a_mistake_of_the_runtime_is_logged_as_the_reason_for_closing),
 		in_world(a_connection_may_be_closed_while_it_connects),
 		in_world(a_connection_may_be_closed_while_it_waits),

@@ -125,18 +125,23 @@ static void a_refused_registration_fails_the_session(void **state)
 	plugin_fini(&p);
 }
 
-static void a_handshake_without_progress_fails_the_session(void **state)
+enum { MORE_MS = 10 * 60 * 1000 };
+
+static void a_handshake_without_progress_is_logged_and_fails_in_the_end(void **state)
 {
 	static const struct {
 		const char *configure; /* at 1,000 ms; NULL: it never comes */
-		uint64_t deadline;
-		const char *error;
+		uint64_t late;
+		const char *logged, *error;
 	} cases[] = {
-		{NULL, 5000, "the runtime sent no Configure within 5000 ms"},
+		{NULL, 5000, "the runtime has sent no Configure within 5000 ms",
+			"the runtime sent no Configure within 605000 ms"},
 		{configure_0_6_hex, 8000,
-			"the runtime sent no (complete) Synchronize within 7000 ms"},
+			"the runtime has sent no (complete) Synchronize within 7000 ms",
+			"the runtime sent no (complete) Synchronize within 607000 ms"},
 		{configure_0_12_hex, 8000,
-			"the runtime sent no (complete) Synchronize within 7000 ms"},
+			"the runtime has sent no (complete) Synchronize within 7000 ms",
+			"the runtime sent no (complete) Synchronize within 607000 ms"},
 	};
 
 	(void)state;
@@ -146,14 +151,43 @@ static void a_handshake_without_progress_fails_the_session(void **state)
 		plugin_init(&p);
 		if (cases[i].configure)
 			assert_int_equal(feed_hex(&p, cases[i].configure, 1000), 0);
-		assert_int_equal(nri_session_deadline(p.session), cases[i].deadline);
-		nri_session_tick(p.session, cases[i].deadline - 1);
+		assert_int_equal(nri_session_deadline(p.session), cases[i].late);
+		nri_session_tick(p.session, cases[i].late - 1);
+		assert_null(strstr(p.events, "nri-waiting"));
+		nri_session_tick(p.session, cases[i].late);
+		char *said = strstr(p.events, "nri-waiting");
+		assert_true(said && strstr(said, cases[i].logged));
+		assert_int_equal(nri_session_deadline(p.session), cases[i].late + MORE_MS);
+		nri_session_tick(p.session, cases[i].late + MORE_MS - 1);
 		assert_int_not_equal(nri_session_state(p.session), NRI_FAILED);
-		nri_session_tick(p.session, cases[i].deadline);
+		assert_null(strstr(said + 1, "nri-waiting"));
+		nri_session_tick(p.session, cases[i].late + MORE_MS);
 		assert_int_equal(nri_session_state(p.session), NRI_FAILED);
 		assert_string_equal(nri_session_error(p.session), cases[i].error);
 		plugin_fini(&p);
 	}
+}
+
+/* containerd synchronizes no plugin while it stops a container: for 30 s and more. */
+static void a_handshake_that_comes_late_is_served(void **state)
+{
+	enum { CONFIGURE_MS = 20000, SYNCHRONIZE_MS = 40000 };
+	struct plugin p;
+
+	(void)state;
+	plugin_init(&p);
+	for (uint64_t now = 0; now < CONFIGURE_MS; now += 1000)
+		nri_session_tick(p.session, now);
+	assert_int_equal(feed_hex(&p, registered_hex, CONFIGURE_MS), 0);
+	assert_int_equal(feed_hex(&p, configure_0_12_hex, CONFIGURE_MS), 0);
+	assert_int_equal(nri_session_state(p.session), NRI_SYNCHRONIZING);
+	assert_int_equal(nri_session_deadline(p.session), CONFIGURE_MS + 7000);
+	for (uint64_t now = CONFIGURE_MS; now < SYNCHRONIZE_MS; now += 1000)
+		nri_session_tick(p.session, now);
+	assert_int_equal(feed_hex(&p, synchronize_hex, SYNCHRONIZE_MS), 0);
+	assert_int_equal(nri_session_state(p.session), NRI_READY);
+	assert_int_equal(nri_session_deadline(p.session), UINT64_MAX);
+	plugin_fini(&p);
 }
 
 static void the_runtimes_own_timeouts_count(void **state)
@@ -443,7 +477,8 @@ int main(void)
 		cmocka_unit_test(the_answer_to_the_registration_may_come_last),
 		cmocka_unit_test(frames_of_both_streams_may_alternate_within_messages),
 		cmocka_unit_test(a_refused_registration_fails_the_session),
-		cmocka_unit_test(a_handshake_without_progress_fails_the_session),
+		cmocka_unit_test(a_handshake_without_progress_is_logged_and_fails_in_the_end),
+		cmocka_unit_test(a_handshake_that_comes_late_is_served),
 		cmocka_unit_test(the_runtimes_own_timeouts_count),
 		cmocka_unit_test(a_ready_session_waits_without_end),
 		cmocka_unit_test(the_failure_policy_is_sent_to_runtimes_that_know_it),
