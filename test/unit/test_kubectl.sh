@@ -39,7 +39,8 @@ case $all in
 		echo '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"inference","namespace":"ai","uid":"u"},"spec":{
 			"containers":[{"name":"triton","resources":{"limits":{"cpu":"12","memory":"40Gi"}}}]}}'
 		;;
-	*" get pod inference "*) printf 'ai worker-0' ;;
+	*" get pod escaped -nai -o json "*) cat "$DIR/escaped.json" ;;
+	*" get pod inference "* | *" get pod escaped "*) printf 'ai worker-0' ;;
 	*" get pod it's "*) printf 'ai worker-0' ;;
 	*" get pod waiting "*) printf 'ai ' ;;
 	*" get pod elsewhere "*) printf 'ai worker-9' ;;
@@ -67,7 +68,10 @@ case $all in
 	shift 3
 	case $verb in
 	status) "$NUMAFIT" status --socket "$DIR/run/numafitd.sock" "$@" ;;
-	explain | whatif | refusals) "$NUMAFIT" "$verb" --run-directory "$DIR/run" "$@" ;;
+	explain | whatif | refusals)
+		[ "$*" != "-f -" ] || { cat >"$DIR/read" && exec <"$DIR/read"; }
+		"$NUMAFIT" "$verb" --run-directory "$DIR/run" "$@"
+		;;
 	esac
 	code=$?
 	[ $code -eq 0 ] || echo "command terminated with exit code $code" >&2
@@ -134,6 +138,12 @@ see "is none of it" says err "defrag: unknown option --cpus"
 run "another pod like one that is there" 1 plugin whatif inference -n ai
 see "is asked for with its specification" called "get pod inference -nai -o json"
 see "and would not fit" says out "12 CPUs"
+cat >"$dir/escaped.json" <<'X'
+{"kind":"Pod","apiVersion":"v1","metadata":{"name":"escaped","namespace":"ai","uid":"u"},
+"spec":{"containers":[{"name":"c","args":["a\nb \\. \"q\" \\c\t\u0041"],"resources":{"limits":{"cpu":"2","memory":"1Gi"}}}]}}
+X
+run "a pod whose JSON has backslashes" 0 plugin whatif escaped -n ai
+see "is passed on byte for byte" cmp "$dir/escaped.json" "$dir/read"
 run "something else on a pod's node" 0 plugin whatif inference -n ai --cpus 2
 see "is asked for by itself" called "exec -n numafit-system numafitd-a -c numafitd -- numafit whatif --cpus 2"
 run "refusals of a node" 0 plugin refusals worker-0 --since 1h
