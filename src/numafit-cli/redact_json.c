@@ -324,6 +324,71 @@ static void put_name(const struct redaction *r, const char *name, size_t len, FI
 	(void)fputs(n ? n->word : "", out);
 }
 
+/* A list of names and patterns. */
+static void put_list(const struct redaction *r, const char *text, size_t len, FILE *out)
+{
+	size_t word;
+
+	for (size_t at = 0; at < len; at += word) {
+		for (word = 0; at + word < len && is_word_character(text[at + word]);)
+			word++;
+		const struct redacted *n = word ? find(r->names, text + at, word) : NULL;
+
+		word += !word; /* what is between them */
+		if (n)
+			(void)fputs(n->word, out);
+		else
+			(void)fwrite(text + at, 1, word, out);
+	}
+}
+
+/* The setting "namespaces": names=LIST KEY=VALUE; names=LIST KEY=VALUE */
+static char *redact_sections(const struct redaction *r, const char *text)
+{
+	const char *at = text, *done = text;
+	char *said = NULL;
+	struct pair p;
+	size_t len;
+	FILE *out = open_memstream(&said, &len);
+
+	if (!out)
+		abort();
+	while (next_pair(&at, &p)) {
+		if (p.key_len != strlen("names") || memcmp(p.key, "names", p.key_len) != 0)
+			continue;
+		(void)fwrite(done, 1, (size_t)(p.value - done), out);
+		put_list(r, p.value, p.value_len, out);
+		done = p.value + p.value_len;
+	}
+	(void)fputs(done, out);
+	(void)fclose(out);
+	return said;
+}
+
+/* The settings in force have no names but in one. */
+static json_t *redact_settings(const struct redaction *r, json_t *settings)
+{
+	json_t *copy = json_copy(settings);
+	const char *sections = json_string_value(json_object_get(copy, "namespaces"));
+
+	if (sections) {
+		auto_free char *said = redact_sections(r, sections);
+
+		(void)json_object_set_new(copy, "namespaces", json_string(said));
+	}
+	return copy;
+}
+
+/* What a document, as a journal's first line, says of the machine and the settings is read by
+ * replay, and has words that a container may be called: "node", "memory", "run". NULL: that is no
+ * such member. */
+static json_t *redact_header(const struct redaction *r, const char *key, json_t *member)
+{
+	if (text_equal(key, "machine") || text_equal(key, "topology"))
+		return json_incref(member);
+	return text_equal(key, "settings") ? redact_settings(r, member) : NULL;
+}
+
 static json_t *redact_text(const struct redaction *r, enum name_kind kind, const char *text)
 {
 	auto_free char *said = NULL;
@@ -363,9 +428,12 @@ static json_t *redact_value(const struct redaction *r, json_t *v, unsigned depth
 	{
 		const char *text = json_string_value(member);
 		enum name_kind kind = text ? kind_of(key, strlen(key), text, v) : NAME_NONE;
+		json_t *redacted = depth ? NULL : redact_header(r, key, member);
 
-		(void)json_object_set_new(copy, key,
-			kind ? redact_text(r, kind, text) : redact_value(r, member, depth + 1));
+		if (!redacted)
+			redacted = kind ? redact_text(r, kind, text)
+					: redact_value(r, member, depth + 1);
+		(void)json_object_set_new(copy, key, redacted);
 	}
 	return copy;
 }

@@ -12,7 +12,8 @@
  * pod, container_id, ...) is replaced as a whole. In other values that are sentences or paths each
  * word that is a name is; names of one or two characters, and numbers, are left there. Ids are
  * replaced wherever they stand, in part too (a log has their first 12 characters, cgroups have uids
- * with '_').
+ * with '_'). What a document says under machine, topology and settings stays as it is, but for the
+ * names in the setting namespaces.
  */
 struct redaction;
 

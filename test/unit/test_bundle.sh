@@ -21,6 +21,14 @@ unpack() { # ARCHIVE
 }
 
 start
+# a journal's first line has these words, too
+cat >"$dir/words.yaml" <<'X'
+steps:
+- create: {namespace: shop, pod: exporter, container: node, qos: burstable, cpu: 500m, memory: 1Gi}
+- create: {namespace: shop, pod: cpus, container: memory, qos: burstable, cpu: 500m, memory: 1Gi}
+X
+run "containers are called as what a machine has" 0 "$bin/numafit-sim" --socket "$dir/nri.sock" \
+	--machine kep3545-8 --reserved 0,64 --trace "$dir/words.yaml"
 run "the demo's containers are placed" 0 "$bin/numafit-sim" --socket "$dir/nri.sock" \
 	--machine kep3545-8 --reserved 0,64 --trace test/traces/demo.yaml
 stop_daemon

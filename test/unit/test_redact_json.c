@@ -58,6 +58,13 @@ static void names_are_replaced_and_nothing_else_is(void **state)
 		{"<6>time=T container=\"x y\" claim=gpus pod=never-seen pod=",
 			"<6>time=T container=\"container-3\" claim=claim-1 pod= pod="},
 		{"why=\"a \\\"web-0\\\" quoted\" x= =y", "why=\"a \\\"pod-1\\\" quoted\" x= =y"},
+		{"{\"topology\":\"nginx 0\",\"machine\":\"/nginx\",\"settings\":{\"a\":\"/nginx/b\","
+		 "\"namespaces\":\"names=shop,ai,x-* cpus=shop; names=shop\"}}",
+			"{\"topology\":\"nginx 0\",\"machine\":\"/nginx\",\"settings\":{\"a\":\"/nginx/b\","
+			"\"namespaces\":\"names=namespace-1,namespace-2,x-* cpus=shop; "
+			"names=namespace-1\"}}"},
+		{"{\"of\":{\"topology\":\"nginx 0\"}}",
+			"{\"of\":{\"topology\":\"container-1 0\"}}"},
 		{"", ""},
 		{"{\"torn\":\"web-0", "{\"torn\":\"web-0"},
 	};
