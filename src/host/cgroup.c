@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A node has a few hundred mounts, with containers' overlays a few thousand. */
 enum {
-	MOUNTS_MAX = 4 << 20,
+	MOUNT_LINE_MAX = 64 << 10,
 	LIST_MAX = CPUSET_TEXT_MAX,
 	CONTROLLERS_MAX = 1024,
 	CONTROLLER_TEXT_MAX = 32
@@ -113,24 +112,48 @@ static struct cgroup_tree tree_of(const struct trees *found, unsigned controller
 	return found->of[!*found->of[false][controller].root][controller];
 }
 
+/* There is no bound for all lines: a node with thousands of containers has megabytes of overlays.
+ * A longer line than those of cgroups are is passed over. */
+static int look_at_mounts(const char *root, FILE *mounts, struct trees *found, struct err *e)
+{
+	auto_free char *line = NULL;
+	struct mount m;
+	size_t cap = 0;
+	ssize_t len;
+	int rc = 0;
+
+	while (!rc && (len = getline(&line, &cap, mounts)) >= 0) {
+		if (len > MOUNT_LINE_MAX)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		rc = parse_mount(line, &m) ? look_at_mount(root, &m, found, e) : 0;
+	}
+	if (!rc && !feof(mounts))
+		rc = err_set(e, errno, "/proc/self/mountinfo: %s", strerror(errno));
+	return rc;
+}
+
+static int read_mounts(const char *root, const char *path, struct trees *found, struct err *e)
+{
+	FILE *mounts = fopen(path, "re");
+
+	if (!mounts)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	int rc = look_at_mounts(root, mounts, found, e);
+	(void)fclose(mounts);
+	return rc;
+}
+
 int cgroups_find(const char *root, struct cgroups *out, struct err *e)
 {
 	struct trees found = {0};
-	char path[CGROUP_PATH_MAX], *save = NULL;
-	auto_free char *text = xcalloc(1, MOUNTS_MAX);
+	char path[CGROUP_PATH_MAX];
 	int rc = path_under(root, "/proc/self/mountinfo", path, sizeof path, e);
 
 	if (!rc)
-		rc = file_read_into(path, text, MOUNTS_MAX, e);
-	if (rc < 0)
+		rc = read_mounts(root, path, &found, e);
+	if (rc)
 		return rc;
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		struct mount m;
-
-		rc = parse_mount(line, &m) ? look_at_mount(root, &m, &found, e) : 0;
-		if (rc)
-			return rc;
-	}
 	const struct cgroup_tree cpuset = tree_of(&found, CPUSET);
 	if (!*cpuset.root)
 		return err_set(e, ENOENT, "%s: no mounted cgroup hierarchy has cpusets", path);

@@ -358,6 +358,78 @@ static void each_controller_is_found_where_it_is(void **state)
 	assert_string_equal(c.memory.root, c.root);
 }
 
+/* One of an overlay that has that many bytes of folders, or of a cgroup. */
+static void put_long_mount(FILE *f, const char *type, int bytes, const char *last)
+{
+	(void)fprintf(f, "9 1 0:9 / /long rw - %s %s rw,lowerdir=", type, type);
+	for (int i = 0; i < bytes; i++)
+		(void)fputc('l', f);
+	(void)fprintf(f, ",%s\n", last);
+}
+
+static void cgroups_are_found_among_any_number_of_mounts(void **state)
+{
+	enum { MOUNTS = 3000, BYTES = 2000, LONG_BYTES = 65 << 10, AT_LEAST = 5 << 20 };
+	char dir[] = "/tmp/numafit-cgroup-XXXXXX", path[128], want[128];
+	static const char *const folders[] = {"/proc", "/proc/self"};
+	struct cgroups c;
+	struct err e = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	for (unsigned i = 0; i < 2; i++) {
+		(void)snprintf(path, sizeof path, "%s%s", dir, folders[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	(void)snprintf(path, sizeof path, "%s/proc/self/mountinfo", dir);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	put_long_mount(f, "overlay", 2 * LONG_BYTES, "cpuset");
+	for (unsigned i = 0; i < MOUNTS; i++)
+		put_long_mount(f, "overlay", BYTES, "cpuset");
+	(void)fputs("33 31 0:31 / /cpus rw,relatime shared:11 - cgroup cgroup rw,cpuset\n", f);
+	put_long_mount(f, "cgroup", LONG_BYTES, "cpuset");
+	(void)fputs("34 31 0:31 / /mem rw,relatime shared:11 - cgroup cgroup rw,memory", f);
+	assert_true(ftell(f) > AT_LEAST);
+	assert_int_equal(fclose(f), 0);
+	if (cgroups_find(dir, &c, &e) != 0)
+		fail_msg("%s", e.text);
+	(void)snprintf(want, sizeof want, "%s/cpus", dir);
+	assert_string_equal(c.root, want);
+	(void)snprintf(want, sizeof want, "%s/mem", dir);
+	assert_string_equal(c.memory.root, want);
+	(void)unlink(path);
+	for (unsigned i = 2; i--;) {
+		(void)snprintf(path, sizeof path, "%s%s", dir, folders[i]);
+		(void)rmdir(path);
+	}
+	(void)rmdir(dir);
+}
+
+/* No such file, and one that cannot be read. */
+static void mounts_that_cannot_be_read_are_an_error(void **state)
+{
+	char dir[] = "/tmp/numafit-cgroup-XXXXXX", path[128];
+	static const char *const folders[] = {"/proc", "/proc/self", "/proc/self/mountinfo"};
+	struct cgroups c;
+	struct err e;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(cgroups_find(dir, &c, &e), -ENOENT);
+	assert_non_null(strstr(e.text, "/proc/self/mountinfo: No such file"));
+	for (unsigned i = 0; i < 3; i++) {
+		(void)snprintf(path, sizeof path, "%s%s", dir, folders[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	assert_int_equal(cgroups_find(dir, &c, &e), -EISDIR);
+	for (unsigned i = 3; i--;) {
+		(void)snprintf(path, sizeof path, "%s%s", dir, folders[i]);
+		(void)rmdir(path);
+	}
+	(void)rmdir(dir);
+}
+
 static void a_system_without_a_cpuset_hierarchy_is_an_error(void **state)
 {
 	struct cgroups c;
@@ -417,6 +489,8 @@ int main(void)
 		cmocka_unit_test(a_value_is_written_into_the_file_of_a_cgroup),
 		cmocka_unit_test(above_a_container_is_its_pod),
 		cmocka_unit_test(each_controller_is_found_where_it_is),
+		cmocka_unit_test(cgroups_are_found_among_any_number_of_mounts),
+		cmocka_unit_test(mounts_that_cannot_be_read_are_an_error),
 		cmocka_unit_test(a_system_without_a_cpuset_hierarchy_is_an_error),
 		cmocka_unit_test(cgroups_of_pods_and_classes_are_known_by_the_kubelets_names),
 	};
