@@ -14,6 +14,7 @@
 #include <io/http_server.h>
 #include <io/log.h>
 #include <mover/moves.h>
+#include <numafit/host_kind.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -139,14 +140,28 @@ static void show_health(
 			verdict.ok ? "ok" : verdict.failures);
 }
 
-/* It names pods, which not everybody on the network needs to know. */
+/* Why that client may not see the status, or NULL. It names pods, which not everybody on the
+ * network needs to know. Nor does a site whose name has this machine's address, in a browser that
+ * runs here: what that asks for has the site's name as its host. */
+static const char *why_no_status(const struct http_request *r)
+{
+	enum host_kind host = host_kind_of(r->host);
+
+	if (!r->local)
+		return "only for clients on this machine\n";
+	return host == HOST_LOOPBACK || host == HOST_ADDRESS
+		       ? NULL
+		       : "only by localhost or an address, with any port\n";
+}
+
 static void show_status(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
-	auto_free char *document = r->local ? status_document(v->d) : NULL;
+	const char *why_not = why_no_status(r);
+	auto_free char *document = why_not ? NULL : status_document(v->d);
 
-	if (!r->local)
-		answer_with_text(x, PAGE_FORBIDDEN, "only for clients on this machine\n");
+	if (why_not)
+		answer_with_text(x, PAGE_FORBIDDEN, why_not);
 	else if (!document)
 		answer_with_text(x, PAGE_UNAVAILABLE, "the status is too large\n");
 	else

@@ -49,9 +49,10 @@ play() { # TRACE: through it
 	"$bin/numafit-sim" --socket "$dir/nri.sock" --machine kep3545-8 --reserved 0,64 --json \
 		--node-name n1 --trace "test/traces/$1.yaml" >"$dir/played" 2>&1
 }
+host=localhost
 ask() { # METHOD PATH: the answer with its head into out
 	exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
-	printf '%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$1" "$2" >&3
+	printf '%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$1" "$2" "$host" >&3
 	tr -d '\r' <&3 >"$dir/out"
 	exec 3<&-
 }
@@ -140,6 +141,14 @@ see "its start does not move" eval 'scrape && is process_start_time_seconds "$st
 # Pages
 see "the index lists them" eval 'gets 200 / && grep -q "^/metrics " "$dir/out"'
 see "the status is numafit's" eval 'gets 200 /status && grep -q "\"machine\":\"kep3545-8\"" "$dir/out"'
+for host in localhost:1 127.0.0.1:9465 10.1.2.3 '[::1]:1' '[fd00::1]'; do
+	see "by $host too" gets 200 /status
+done
+for host in rebound.example:9465 localhost.example 127.0.0.1.example n1 ''; do
+	see "and not by \"$host\"" eval 'gets 403 /status && ! grep -q kep3545-8 "$dir/out"'
+	see "which may have the metrics" gets 200 /metrics
+done
+host=localhost
 see "what is not there is not found" gets 404 /metric
 see "HEAD has no body" eval 'ask HEAD /metrics && grep -q "^Content-Length: [1-9]" "$dir/out" && ! grep -q numafit_ "$dir/out"'
 see "nothing can be written" eval 'ask POST /metrics && grep -q "^HTTP/1.1 405 " "$dir/out" && grep -qx "Allow: GET, HEAD" "$dir/out"'
