@@ -109,7 +109,7 @@ static inline const char *hint_of(const struct rig *r)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static inline void put_event(
+static inline void put_refusal_event(
 	struct rig *r, const char *name, const char *ns, const char *type, const char *node)
 {
 	const char *uid = json_string_value(json_object_get(

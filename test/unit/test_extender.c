@@ -425,15 +425,15 @@ static void a_node_with_a_refusal_event_is_left_out_too(void **state)
 	bind_pod(r, "p", "n1", OK);
 	json_t *next = rig_pod("next", 2, "p");
 	auto_free char *args = rig_args(next, both);
-	put_event(r, "p", "elsewhere", "Warning", "n1");
-	put_event(r, "p", "default", "Normal", "n1");
-	put_event(r, "p", "default", "Warning", "n2");
+	put_refusal_event(r, "p", "elsewhere", "Warning", "n1");
+	put_refusal_event(r, "p", "default", "Normal", "n1");
+	put_refusal_event(r, "p", "default", "Warning", "n2");
 	rig_put(r, REPORTS, rig_report("n1", 9, 2, 6, "")); /* sent after both */
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 		assert_null(strstr(r->answer, avoided));
 	}
-	put_event(r, "p", "default", "Warning", "n1");
+	put_refusal_event(r, "p", "default", "Warning", "n1");
 	do
 		assert_int_equal(rig_ask(r, "/filter", args), FAKE_OK);
 	while (!strstr(r->answer, avoided));

@@ -103,7 +103,7 @@ static void events_of_before_the_start_are_of_pods_that_are_known(void **state)
 
 	(void)json_object_set_new(json_object_get(p, "spec"), "nodeName", json_string("n1"));
 	rig_put(r, PODS, p);
-	put_event(r, "p", "default", "Warning", "n1");
+	put_refusal_event(r, "p", "default", "Warning", "n1");
 	r->first_status = BUSY;
 	start(r);
 	do
