@@ -119,6 +119,12 @@ static int make_settings(struct bundle *b, const struct bundle_part *p, FILE *to
 
 	if (rc < 0)
 		return rc;
+	if (b->names && !b->may_learn) { /* sections name namespaces */
+		char *redacted = redaction_apply(b->names, answer);
+
+		free(answer);
+		answer = redacted;
+	}
 	arena_init(&a, STATUS_BYTES_MAX);
 	rc = status_json_parse(answer, strlen(answer), &a, &st, e);
 	for (size_t i = 0; !rc && i < st.settings.nr; i++)

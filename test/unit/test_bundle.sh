@@ -11,7 +11,7 @@ start() {
 	: >"$dir/daemon"
 	"$bin/numafitd" --set machine=kep3545-8 --set nri.socketPath="$dir/nri.sock" --set runDirectory="$dir/run" \
 		--set kubeletRootDirectory="$dir/kubelet" --set metrics.address= --set topologyManagerPolicy=restricted \
-		--set reservedSystemCPUs=0,64 >"$dir/daemon" 2>&1 &
+		--set reservedSystemCPUs=0,64 --set 'namespaces=names=shop,telco allowed=quiet' >"$dir/daemon" 2>&1 &
 	daemon=$!
 	tail -n +1 -f --pid="$daemon" "$dir/daemon" | grep -q -m1 'event=started'
 }
@@ -56,6 +56,7 @@ see "tar unpacks it" unpack "$dir/none.tar"
 for word in shop telco batch trainer analytics postgres inference triton report-0 web-1 642ad0a1 nginx; do
 	see "no part has $word" eval "! grep -rq $word '$dir/$folder'"
 done
+see "the settings have other words for them" grep -q '^namespaces: names=namespace-[0-9]*,namespace-[0-9]* allowed=quiet$' "$dir/$folder/settings.txt"
 see "about.txt says so" grep -q '^redacted: [1-9][0-9]* names' "$dir/$folder/about.txt"
 run "what was decided is decided the same" 0 "$numafit" replay "$dir/$folder/journal.1"
 see "and is all of it" [ "$(cat "$dir/out")" = "$("$numafit" replay "$dir/run/journal.1")" ]
