@@ -183,6 +183,12 @@ void updater_note_reply(struct daemon *d)
 }
 
 /* It holds one lock from an event to the end of what the reply says (containerd, internal/nri). */
+void updater_note_synchronize(struct daemon *d)
+{
+	if (d->follow.updater)
+		forget_asked(d->follow.updater);
+}
+
 void updater_note_event(struct daemon *d)
 {
 	if (d->follow.updater)

@@ -18,6 +18,9 @@ void updater_note_change(struct daemon *d);
 /* What the runtime is updating is in the reply too: it may come to that only after the reply, and a
  * container that the reply is for would start among others that still run on its CPUs. */
 void updater_repeat(const struct daemon *d, const char *not_container_id, struct update_list *ups);
+/* The runtime has connected anew, and its Synchronize compares all: what another connection was
+ * asked is on its way no more. */
+void updater_note_synchronize(struct daemon *d);
 /* A reply says what containers are to run on; the runtime sets that once it has the reply. */
 void updater_note_reply(struct daemon *d);
 /* The runtime comes with an event: what it was answered before it has done. */

@@ -464,6 +464,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	struct update_list ups = {0};
 
 	d->measured.counters.connects++;
+	updater_note_synchronize(d);
 	const struct placement **placed = read_placements(d, what->containers, what->nr);
 	struct request *known = xcalloc(what->nr, sizeof *known);
 	struct sandboxes there = sandboxes_of(what);

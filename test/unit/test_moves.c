@@ -466,6 +466,38 @@ static void a_move_waits_until_the_runtime_has_done_what_it_was_answered(void **
 	end(r);
 }
 
+static bool is_updating_small(struct rig *r)
+{
+	return updater_is_updating(&r->d, r->box[2].c.id);
+}
+
+static bool is_lost(struct rig *r)
+{
+	return !is_ready(r);
+}
+
+/* A move waits for the runtime's answer, and that never comes from one that has gone meanwhile. */
+static void an_update_that_its_connection_takes_along_is_waited_for_no_more(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	engine_must_update(r->d.engine, small->c.id);
+	updater_note_change(&r->d);
+	r->runtime.silent = true;
+	wait_until(r, is_updating_small);
+	fake_runtime_hang_up(&r->runtime);
+	wait_until(r, is_lost);
+	r->runtime.silent = false;
+	wait_until(r, is_ready);
+	assert_false(is_updating_small(r));
+	ask_for(r, "apply", 7);
+	wait_until(r, has_moved);
+	assert_true(cpus_are(r, small, "6-7"));
+	end(r);
+}
+
 static void what_is_no_question_is_refused(void **state)
 {
 	static const char *const bad[] = {"", "plan", "plan x", "plan 9", "apply 0 {", "move 1"};
@@ -640,6 +672,7 @@ int main(void)
 		cmocka_unit_test(bounds_that_wait_for_a_copy_are_written_after_it),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
 		cmocka_unit_test(a_move_waits_until_the_runtime_has_done_what_it_was_answered),
+		cmocka_unit_test(an_update_that_its_connection_takes_along_is_waited_for_no_more),
 		cmocka_unit_test(what_is_no_question_is_refused),
 		cmocka_unit_test(who_hangs_up_is_not_answered_and_nothing_is_moved_for_it),
 		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
