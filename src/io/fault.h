@@ -67,7 +67,8 @@ size_t fault_update_bytes(size_t max);
 void fault_move_pages(void);
 /* A time that tests would have to wait for: ms or, where the environment has that variable, as it
  * says. NUMAFIT_FAULT_WATCH_MS: how long a watch may be broken; NUMAFIT_FAULT_METRICS_MS: how old
- * metrics may be; NUMAFIT_FAULT_LOOK_MS: until it is asked again whether a resource exists. */
+ * metrics may be; NUMAFIT_FAULT_LOOK_MS: until it is asked again whether a resource exists;
+ * NUMAFIT_FAULT_DOCUMENT_MS: how long a document of the metrics port takes. */
 uint64_t fault_time_ms(const char *variable, uint64_t ms);
 /* The root of the system whose cgroups, CPUs and memory are looked at: "/" or, where
  * NUMAFIT_FAULT_ROOT says so, a folder. */
