@@ -13,10 +13,11 @@
 /* NRI's own defaults (pkg/adaptation/adaptation.go), for runtimes that do not send theirs, and a
  * bound for those that send too much. */
 enum { REGISTRATION_TIMEOUT_MS = 5000, REQUEST_TIMEOUT_MS = 2000, TIMEOUT_MAX_MS = 10 * 60 * 1000 };
-/* How much longer the handshake is waited for: containerd synchronizes no plugin while it stops a
- * container, for the whole of its grace period. Who gives up then comes too late for the containers
- * that it creates next. */
-enum { HANDSHAKE_MORE_MS = 10 * 60 * 1000 };
+/* How many times as long again the handshake is waited for: containerd synchronizes no plugin while
+ * it stops a container, for the whole of its grace period (30 s, unless its author has another
+ * one). Who gives up then comes too late for the containers that it creates next. A runtime that
+ * could not list what runs synchronizes nobody until we come anew: so there is an end. */
+enum { HANDSHAKE_MORE = 10 };
 /* What the chunks of one Synchronize may add up to; a node runs a few hundred containers. */
 enum { RUNNING_BYTES_MAX = 64 << 20, RUNNING_CONTAINERS_MAX = 16384 };
 enum { TEXT_MAX = 160 };
@@ -528,8 +529,8 @@ static void session_wait_longer(struct nri_session *s, const char *what)
 		what, (unsigned long long)s->patience_ms);
 	session_log(s, "nri-waiting", text);
 	s->is_late = true;
-	s->patience_ms += HANDSHAKE_MORE_MS;
-	s->deadline_ms += HANDSHAKE_MORE_MS;
+	s->deadline_ms += HANDSHAKE_MORE * s->patience_ms;
+	s->patience_ms += HANDSHAKE_MORE * s->patience_ms;
 }
 
 void nri_session_tick(struct nri_session *s, uint64_t now_ms)

@@ -192,7 +192,7 @@ void nri_session_sent(struct nri_session *s);
  * once, it has failed. */
 uint64_t nri_session_deadline(const struct nri_session *s);
 /* Look at the deadlines: a handshake that stands still is logged once it takes longer than the
- * runtime's timeouts, and fails the session ten minutes after that. */
+ * runtime's timeouts, and fails the session after ten times as long again. */
 void nri_session_tick(struct nri_session *s, uint64_t now_ms);
 
 enum nri_state nri_session_state(const struct nri_session *s);

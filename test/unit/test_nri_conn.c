@@ -301,14 +301,14 @@ static void a_handshake_without_progress_is_waited_for_until_the_connection_ends
 	struct world *w = *state;
 	struct bytes timeouts = {0};
 
-	put_number(&timeouts, 4, 1);
-	put_number(&timeouts, 5, 1);
+	put_number(&timeouts, 4, 500);
+	put_number(&timeouts, 5, 500);
 	put_call(&w->only, 1, "Configure", &timeouts);
 	runtime_start(w);
 	connect_plugin(w, RETRY_MAX_MS);
 	run_until(w, "nri-waiting");
 	assert_non_null(strstr(w->events,
-		"nri-waiting the runtime has sent no (complete) Synchronize within 2 ms"));
+		"nri-waiting the runtime has sent no (complete) Synchronize within 1000 ms"));
 	assert_int_equal(nri_conn_state(w->conn), NRI_SYNCHRONIZING);
 	assert_int_equal(count(w->events, "nri-disconnected"), 0);
 	runtime_end(w);

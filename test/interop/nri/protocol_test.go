@@ -172,14 +172,19 @@ func TestWithoutSynchronizeItReconnects(t *testing.T) {
 	n := makeNode(t)
 	fails := 2
 	if !chunks {
-		fails = 1 // there nothing but our own 7 s ends a connection that is not synchronized
+		fails = 1 // there nothing but our own 77 s end a connection that is not synchronized
 	}
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = slowly(2 * time.Minute)
 	n.startRuntime()
 	n.syncFail = fails
 	nri.SetPluginRegistrationTimeout(300 * time.Millisecond) // of that the others are told
 	nri.SetPluginRequestTimeout(slowly(time.Second))
 	n.startDaemon()
 	n.waitLog(1, "event=nri-configured")
+	if !chunks {
+		n.waitLog(1, "event=nri-waiting")
+	}
 	before := 500 * time.Millisecond
 	for i := 1; i <= fails; i++ {
 		took := n.waitLog(1+i, "event=nri-configured")
