@@ -470,6 +470,7 @@ static void prepare_for_pod(struct world *w)
 
 	for (unsigned cpu = 0; cpu < 16; cpu++)
 		assert_int_equal(topo_add_cpu(&w->d.topo, cpu, cpu / 2, cpu, 0, 0, NULL), 0);
+	assert_int_equal(topo_seal(&w->d.topo, NULL), 0);
 	w->d.engine = engine_new(&w->d.topo, &w->d.settings, &hooks);
 	if (engine_prepare(w->d.engine, 0, &claim, &dec, &e) < 0)
 		fail_msg("%s %s", dec.message, e.text);

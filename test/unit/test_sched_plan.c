@@ -36,7 +36,8 @@ static void zone(struct small *s, unsigned i, int64_t cpus, int64_t gibs, int64_
 	sched_topology_resource(s->t, i, RESOURCE_CPU,
 		&(struct zone_amounts){all_cpus, all_cpus, quantity_of(cpus)});
 	sched_topology_resource(s->t, i, RESOURCE_MEMORY,
-		&(struct zone_amounts){all_memory, all_memory, quantity_of(gibs << 30)});
+		&(struct zone_amounts){
+			all_memory, all_memory, quantity_of(gibs * (INT64_C(1) << 30))});
 	sched_topology_resource(
 		s->t, i, s->gpu, &(struct zone_amounts){all_gpus, all_gpus, quantity_of(gpus)});
 }
@@ -86,7 +87,7 @@ static void contain(struct small *s, enum container_kind kind, const char *name)
 static void ask_for(struct small *s, int64_t cpus, int64_t gibs, int64_t gpus)
 {
 	s->asks[0] = (struct amount){RESOURCE_CPU, quantity_of(cpus)};
-	s->asks[1] = (struct amount){RESOURCE_MEMORY, quantity_of(gibs << 30)};
+	s->asks[1] = (struct amount){RESOURCE_MEMORY, quantity_of(gibs * (INT64_C(1) << 30))};
 	s->asks[2] = (struct amount){s->gpu, quantity_of(gpus)};
 }
 
