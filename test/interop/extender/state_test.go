@@ -273,6 +273,7 @@ func TestAChangedHintMakesNoRoom(t *testing.T) {
 			for _, p := range full {
 				r.said(r.now(p))
 			}
+			r.await("the node to have placed it by its hint", func() bool { return m.pods[full[0].UID] != nil })
 			r.lock.Lock()
 			r.noReports = true // it says nothing more for a while
 			p, zone := r.pods[full[0].UID], 0
