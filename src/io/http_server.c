@@ -71,7 +71,7 @@ struct http_server {
 	struct MHD_Daemon *mhd;
 	struct http_server_tls *tls; /* of new connections; NULL: plain */
 	struct door *door;
-	struct door_guest *entering; /* NULL: libmicrohttpd has told of it */
+	struct door_guest *entering; /* NULL: libmicrohttpd has reported it */
 	struct own_addresses *own;
 	unsigned port;
 	struct fd_poll *poll;

@@ -226,7 +226,7 @@ static void believe_claim(struct sched_cluster *c, struct tracked_pod *p,
 	tracked_pod_note_name(p, false);
 }
 
-/* It is bound where it was assumed, and nobody has seen by whom. A hint that says something else
+/* It is bound where it was assumed, and nobody has seen who did it. A hint that says something else
  * than was assumed, or is not there, is not what was posted, but another one's binding
  * (kube-scheduler binds by itself when an extender that it may ignore fails to): the node goes by
  * that. */
