@@ -75,10 +75,12 @@ func (n *node) endProcess(pid int) {
 	}
 }
 
-// sandboxFailed: the log says that this sandbox was cleaned up as one that failed.
+// sandboxFailed: the log says that this sandbox was cleaned up as one that failed, or that containerd could
+// not take its end as it lost its shim.
 func sandboxFailed(log, id string) bool {
 	for _, l := range strings.Split(log, "\n") {
-		if strings.Contains(l, "cleaning up failed sandbox") && strings.Contains(l, id) {
+		failed := strings.Contains(l, "cleaning up failed sandbox") || strings.Contains(l, "failed to handle sandbox exit event")
+		if failed && strings.Contains(l, id) {
 			return true
 		}
 	}
