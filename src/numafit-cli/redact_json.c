@@ -342,8 +342,9 @@ static void put_list(const struct redaction *r, const char *text, size_t len, FI
 	}
 }
 
-/* The setting "namespaces": names=LIST KEY=VALUE; names=LIST KEY=VALUE */
-static char *redact_sections(const struct redaction *r, const char *text)
+/* A text of pairs KEY=VALUE, each value as put() writes it. */
+static char *redact_pairs(const struct redaction *r, const char *text,
+	void (*put)(const struct redaction *r, const struct pair *p, FILE *out))
 {
 	const char *at = text, *done = text;
 	char *said = NULL;
@@ -354,15 +355,22 @@ static char *redact_sections(const struct redaction *r, const char *text)
 	if (!out)
 		abort();
 	while (next_pair(&at, &p)) {
-		if (p.key_len != strlen("names") || memcmp(p.key, "names", p.key_len) != 0)
-			continue;
 		(void)fwrite(done, 1, (size_t)(p.value - done), out);
-		put_list(r, p.value, p.value_len, out);
+		put(r, &p, out);
 		done = p.value + p.value_len;
 	}
 	(void)fputs(done, out);
 	(void)fclose(out);
 	return said;
+}
+
+/* The setting "namespaces": names=LIST KEY=VALUE; names=LIST KEY=VALUE */
+static void put_in_section(const struct redaction *r, const struct pair *p, FILE *out)
+{
+	if (p->key_len == strlen("names") && memcmp(p->key, "names", p->key_len) == 0)
+		put_list(r, p->value, p->value_len, out);
+	else
+		(void)fwrite(p->value, 1, p->value_len, out);
 }
 
 /* The settings in force have no names but in one. */
@@ -372,7 +380,7 @@ static json_t *redact_settings(const struct redaction *r, json_t *settings)
 	const char *sections = json_string_value(json_object_get(copy, "namespaces"));
 
 	if (sections) {
-		auto_free char *said = redact_sections(r, sections);
+		auto_free char *said = redact_pairs(r, sections, put_in_section);
 
 		(void)json_object_set_new(copy, "namespaces", json_string(said));
 	}
@@ -438,27 +446,12 @@ static json_t *redact_value(const struct redaction *r, json_t *v, unsigned depth
 	return copy;
 }
 
-static char *redact_line(const struct redaction *r, const char *line)
+static void put_in_line(const struct redaction *r, const struct pair *p, FILE *out)
 {
-	const char *at = line, *done = line;
-	char *said = NULL;
-	struct pair p;
-	size_t len;
-	FILE *out = open_memstream(&said, &len);
-
-	if (!out)
-		abort();
-	while (next_pair(&at, &p)) {
-		(void)fwrite(done, 1, (size_t)(p.value - done), out);
-		if (kind_of_pair(&p))
-			put_name(r, p.value, p.value_len, out);
-		else
-			put_value(r, p.value, p.value_len, out);
-		done = p.value + p.value_len;
-	}
-	(void)fputs(done, out);
-	(void)fclose(out);
-	return said;
+	if (kind_of_pair(p))
+		put_name(r, p->value, p->value_len, out);
+	else
+		put_value(r, p->value, p->value_len, out);
 }
 
 char *redaction_apply(const struct redaction *r, const char *text)
@@ -466,7 +459,7 @@ char *redaction_apply(const struct redaction *r, const char *text)
 	json_t *document = load(text);
 
 	if (!document)
-		return redact_line(r, text);
+		return redact_pairs(r, text, put_in_line);
 	json_t *copy = redact_value(r, document, 0);
 	char *said = json_dumps(copy, JSON_COMPACT);
 

@@ -56,8 +56,10 @@ size_t add_updates(struct daemon *d, const struct update_list *ups, struct nri_r
 			.cpu_quota = quota_of_update(d, u),
 		};
 		bytes += update_bytes(&list[nr]);
-		if (bytes > most || !*list[nr].container_id)
-			break; /* no room for it, or for its texts */
+		if (bytes > most || !*list[nr].container_id ||
+			(!*list[nr].cpus && !cpuset_empty(&u->cpus)) ||
+			(!*list[nr].mems && !nodeset_empty(u->mems)))
+			break; /* no room for it, or for one of its texts */
 		before = u;
 	}
 	reply->updates = list;
