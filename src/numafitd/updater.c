@@ -30,10 +30,11 @@ static void forget_asked(struct updater *t)
 	t->asked.nr = 0;
 }
 
-static void note_asked(struct updater *t, const struct update_list *ups)
+/* The first nr of them. */
+static void note_asked(struct updater *t, const struct update_list *ups, size_t nr)
 {
 	forget_asked(t);
-	for (size_t i = 0; i < ups->nr; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		struct update *u = vec_push(&t->asked);
 
 		*u = ups->at[i];
@@ -114,14 +115,15 @@ static void send_updates(struct daemon *d, const struct update_list *ups)
 
 	arena_init(&a, ARENA_BYTES);
 	list.arena = &a;
-	for (size_t i = add_updates(d, ups, &list); i < ups->nr; i++)
+	const size_t nr = add_updates(d, ups, &list);
+	for (size_t i = nr; i < ups->nr; i++)
 		engine_must_update(d->engine, ups->at[i].container_id);
-	note_asked(t, ups);
+	note_asked(t, ups, nr);
 	if (nri_conn_update(d->runtime.conn, list.updates, list.nr_updates, updater_on_answer, &e) <
 		0)
 		updater_on_answer(d, e.text);
 	else
-		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", ups->nr,
+		log_line(LOG_INFO, "updates-sent", "containers=%zu first=%s", nr,
 			log_text(buf, sizeof buf, ups->at[0].container_id));
 	arena_fini(&a);
 }
@@ -182,13 +184,13 @@ void updater_note_reply(struct daemon *d)
 		d->follow.updater->replied_ns = loop_monotonic_ns();
 }
 
-/* It holds one lock from an event to the end of what the reply says (containerd, internal/nri). */
 void updater_note_synchronize(struct daemon *d)
 {
 	if (d->follow.updater)
 		forget_asked(d->follow.updater);
 }
 
+/* It holds one lock from an event to the end of what the reply says (containerd, internal/nri). */
 void updater_note_event(struct daemon *d)
 {
 	if (d->follow.updater)

@@ -257,10 +257,12 @@ static int answer_create(struct daemon *d, const struct request *req, const stru
 			 : err_set(e, EBUSY,
 				   "containers have to leave its CPUs first, and cannot be updated now: "
 				   "try again in some seconds");
-	if (!rc)
+	if (!rc) {
 		updater_note_reply(d);
-	else
-		reply->nr_updates = 0; /* an error carries none */
+	} else { /* an error carries none */
+		d->measured.counters.updates -= reply->nr_updates;
+		reply->nr_updates = 0;
+	}
 	return rc;
 }
 
@@ -477,14 +479,15 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	engine_correct_moved(d->engine, what->containers, what->nr, &ups);
 	end_claims_without_driver(d);
+	pool_follow_event(d); /* or the reply would give CPUs to one while others still run there */
+	if (d->follow.moves) /* the reply waits for a copy that begins now */
+		mover_note_synchronized(moves_mover(d->follow.moves));
 	reply_with(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
 		"pods=%zu containers=%zu held=%zu updates=%zu read=%zu read_later=%zu took_us=%llu",
-		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), ups.nr, looks.read,
-		looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
+		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), reply->nr_updates,
+		looks.read, looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	log_left(d);
-	if (d->follow.moves)
-		mover_note_synchronized(moves_mover(d->follow.moves));
 	quota_note_all(d);
 	vec_fini(&ups);
 	sandboxes_free(&there);

@@ -656,6 +656,41 @@ static void a_runtime_that_has_not_heard_of_a_move_is_given_the_new_place(void *
 	end(r);
 }
 
+/* The runtime has yet to learn the end of the first move, and the kernel takes its time for the second. */
+static void no_answer_to_synchronize_has_a_cpuset_while_a_move_goes_on(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	const struct decision to = place_on_node_0(r, small);
+	char path[PATH_BYTES];
+
+	(void)state;
+	assert_int_equal(engine_begin_move(r->d.engine, 1, small->c.id, &to, NULL, NULL), 0);
+	assert_int_equal(engine_end_move(r->d.engine, 2, false, NULL), 0);
+	set_cpus(r, small, "6-7");
+	set_mems(r, small, "0");
+	struct box *second = start_box(r, 4, 2);
+	assert_true(cpus_are(r, second, "8-9"));
+	struct decision beside = held(r, second)->decision;
+	(void)cpuset_parse(&beside.cpus, "10-11", 5, NULL);
+	assert_int_equal(engine_begin_move(r->d.engine, 3, second->c.id, &beside, NULL, NULL), 0);
+	stop_daemon(r);
+	slow_down(r, second, path);
+	read_machine(r, machine);
+	r->nr_updates = 0;
+	start_daemon(r);
+	wait_until(r, is_copying);
+	assert_int_equal(r->nr_updates, 0);
+	int reader = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(reader >= 0);
+	wait_until(r, has_moved);
+	wait_until(r, all_are_updated);
+	assert_true(cpus_are(r, small, "6-7"));
+	assert_true(cpus_are(r, second, "10-11"));
+	end(r);
+	(void)close(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -681,6 +716,7 @@ int main(void)
 		cmocka_unit_test(nothing_moves_by_itself_beyond_its_limits_or_without_leave),
 		cmocka_unit_test(a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life),
 		cmocka_unit_test(a_runtime_that_has_not_heard_of_a_move_is_given_the_new_place),
+		cmocka_unit_test(no_answer_to_synchronize_has_a_cpuset_while_a_move_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
