@@ -7,6 +7,7 @@
 #include "recorder.h"
 #include "reload.h"
 #include "run_directory.h"
+#include "shown.h"
 #include "wiring.h"
 
 struct pool_bounds;
@@ -35,6 +36,7 @@ struct shows {
 	struct metrics_server *metrics;
 	struct recent *recent; /* decisions for the status page */
 	struct ui_server *page;
+	struct shown_document shown_status;
 };
 
 /* All parts of one running numafitd. main.c builds them in their order; each part's own header says

@@ -36,18 +36,10 @@ enum {
 	PAGE_UNAVAILABLE = 503
 };
 
-/* What anybody who reaches the port may ask for, over and over. It takes long where many containers
- * are, and the runtime waits meanwhile. */
-struct shown_document {
-	char *text; /* NULL: it is too large, or was not made yet */
-	size_t len;
-	uint64_t made_ns, took_ns, event_ns; /* event_ns: of the runtime's last event by then */
-};
-
 struct metrics_server {
 	struct daemon *d;
 	struct http_server *http;
-	struct shown_document shown_metrics, shown_status;
+	struct shown_document shown;
 	struct loop_timer *again;
 	uint64_t start_ns; /* of the process, since the epoch */
 	struct err logged; /* why nobody is served */
@@ -127,32 +119,13 @@ static void answer_with_text(struct http_exchange *x, int status, const char *te
 	http_answer_send(x, status, "text/plain", text, strlen(text), NULL);
 }
 
-/* A tenth of the time goes into it at most: it is made anew after an event of the runtime's, and
- * after ten times as long as it has taken. */
-static void look_anew(struct shown_document *k, const struct daemon *d,
-	char *(*make)(const struct daemon *d, size_t *len))
-{
-	enum { REST = 10 };
-	const uint64_t now = loop_monotonic_ns();
-
-	if (k->made_ns && k->event_ns == d->measured.began_ns &&
-		now - k->made_ns < REST * k->took_ns)
-		return;
-	free(k->text);
-	k->text = make(d, &k->len);
-	k->event_ns = d->measured.began_ns;
-	k->made_ns = loop_monotonic_ns();
-	k->took_ns = number_max(
-		k->made_ns - now, fault_time_ms("NUMAFIT_FAULT_DOCUMENT_MS", 0) * NS_PER_MS);
-}
-
 static void show_own_metrics(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
-	struct shown_document *k = &v->shown_metrics;
+	struct shown_document *k = &v->shown;
 
 	(void)r;
-	look_anew(k, v->d, metrics_document);
+	shown_look(k, v->d, metrics_document);
 	http_answer_send(x, PAGE_OK, PROMETHEUS_TYPE, k->text, k->len, NULL);
 }
 
@@ -184,25 +157,16 @@ static const char *why_no_status(const struct http_request *r)
 		       : "only by localhost or an address, with any port\n";
 }
 
-static char *make_status(const struct daemon *d, size_t *len)
-{
-	char *document = status_document(d);
-
-	*len = document ? strlen(document) : 0;
-	return document;
-}
-
 static void show_status(
 	struct metrics_server *v, struct http_exchange *x, const struct http_request *r)
 {
 	const char *why_not = why_no_status(r);
-	struct shown_document *k = &v->shown_status;
 
 	if (why_not) {
 		answer_with_text(x, PAGE_FORBIDDEN, why_not);
 		return;
 	}
-	look_anew(k, v->d, make_status);
+	const struct shown_document *k = status_shown(v->d);
 	if (k->text)
 		http_answer_send(x, PAGE_OK, "application/json", k->text, k->len, NULL);
 	else
@@ -310,8 +274,7 @@ void metrics_stop(struct daemon *d)
 		return;
 	http_server_free(v->http);
 	loop_timer_close(v->again);
-	free(v->shown_metrics.text);
-	free(v->shown_status.text);
+	free(v->shown.text);
 	free(v);
 	d->show.metrics = NULL;
 }

@@ -324,6 +324,7 @@ void status_stop(struct daemon *d)
 {
 	struct status_server *s = d->show.status;
 
+	free(steal(d->show.shown_status.text));
 	if (!s)
 		return;
 	while (!TAILQ_EMPTY(&s->clients))
@@ -338,9 +339,25 @@ void status_stop(struct daemon *d)
 	d->show.status = NULL;
 }
 
+static char *make_shown(const struct daemon *d, size_t *len)
+{
+	char *document = status_document(d);
+
+	*len = document ? strlen(document) : 0;
+	return document;
+}
+
+const struct shown_document *status_shown(struct daemon *d)
+{
+	shown_look(&d->show.shown_status, d, make_shown);
+	return &d->show.shown_status;
+}
+
 static char *document_for_page(void *ctx)
 {
-	return status_document(ctx);
+	const char *text = status_shown(ctx)->text;
+
+	return text ? xstrdup(text) : NULL;
 }
 
 void status_page_start(struct daemon *d)

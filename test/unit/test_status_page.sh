@@ -30,7 +30,9 @@ check "localhost will do" 0 localhost:0
 check "a port must be one" 2 127.0.0.1:http
 name=
 
+export NUMAFIT_FAULT_DOCUMENT_MS=300 # so long it takes to make the status
 start ui.address=localhost:0
+unset NUMAFIT_FAULT_DOCUMENT_MS
 see "the page is served" gets 200 GET /
 see "it is whole" has '</html>'
 for h in "Content-Type: text/html; charset=utf-8" "Content-Security-Policy: default-src 'none'; script-src 'self'" \
@@ -49,6 +51,7 @@ see "refusals have the headers, too" header "Content-Security-Policy: default-sr
 see "the page itself gets them" gets 200 GET /api/status localhost 'Sec-Fetch-Site: same-origin'
 see "as JSON" header "Content-Type: application/json"
 see "it is the status" has '"machine":"kep3545-8"'
+see "another one that asks gets the same" eval 'body >"$dir/first" && sleep 0.1 && gets 200 GET /api/status && body | cmp -s - "$dir/first"'
 see "the machine has cores" eval 'gets 200 GET /api/machine && has "{\"cpus\":\"1,65\"}"'
 see "and distances" has '"distances":"10 '
 see "nothing was decided yet" eval 'gets 200 GET /api/decisions && has "{\"count\":0,\"decisions\":[]}"'
