@@ -119,7 +119,9 @@ static int make_settings(struct bundle *b, const struct bundle_part *p, FILE *to
 
 	if (rc < 0)
 		return rc;
-	if (b->names && !b->may_learn) { /* sections name namespaces */
+	if (b->names && b->may_learn) { /* sections name namespaces */
+		redaction_learn(b->names, answer);
+	} else if (b->names) {
 		char *redacted = redaction_apply(b->names, answer);
 
 		free(answer);

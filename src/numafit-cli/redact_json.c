@@ -180,7 +180,42 @@ static enum name_kind kind_of_pair(const struct pair *p)
 	return kind_of(p->key, p->key_len, value, NULL);
 }
 
+static bool is_word_character(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("._-", c));
+}
+
 /* Learning */
+
+/* A list of names and patterns. A pattern is no name. */
+static void learn_list(struct redaction *r, const char *text, size_t len)
+{
+	size_t word;
+
+	for (size_t at = 0; at < len; at += word + 1) {
+		for (word = 0; at + word < len &&
+			       (is_word_character(text[at + word]) || text[at + word] == '*');)
+			word++;
+		if (!memchr(text + at, '*', word))
+			learn(r, NAME_NAMESPACE, text + at, word);
+	}
+}
+
+/* In the setting "namespaces": names=LIST KEY=VALUE; names=LIST KEY=VALUE */
+static bool has_namespaces(const struct pair *p)
+{
+	return p->key_len == strlen("names") && memcmp(p->key, "names", p->key_len) == 0;
+}
+
+static void learn_settings(struct redaction *r, const json_t *settings)
+{
+	const char *sections = json_string_value(json_object_get(settings, "namespaces"));
+	struct pair p;
+
+	while (sections && next_pair(&sections, &p))
+		if (has_namespaces(&p))
+			learn_list(r, p.value, p.value_len);
+}
 
 static void learn_value(struct redaction *r, const json_t *v, unsigned depth)
 {
@@ -200,6 +235,8 @@ static void learn_value(struct redaction *r, const json_t *v, unsigned depth)
 
 		if (kind)
 			learn(r, kind, text, strlen(text));
+		if (!depth && text_equal(key, "settings"))
+			learn_settings(r, member);
 		learn_value(r, member, depth + 1);
 	}
 }
@@ -266,11 +303,6 @@ static void put_with_ids(const struct redaction *r, const char *word, size_t len
 			(void)fputc(word[at++], out);
 		}
 	}
-}
-
-static bool is_word_character(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr("._-", c));
 }
 
 static bool is_distinct(const char *word, size_t len)
@@ -364,10 +396,9 @@ static char *redact_pairs(const struct redaction *r, const char *text,
 	return said;
 }
 
-/* The setting "namespaces": names=LIST KEY=VALUE; names=LIST KEY=VALUE */
 static void put_in_section(const struct redaction *r, const struct pair *p, FILE *out)
 {
-	if (p->key_len == strlen("names") && memcmp(p->key, "names", p->key_len) == 0)
+	if (has_namespaces(p))
 		put_list(r, p->value, p->value_len, out);
 	else
 		(void)fwrite(p->value, 1, p->value_len, out);

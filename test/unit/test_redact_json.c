@@ -80,6 +80,24 @@ static void names_are_replaced_and_nothing_else_is(void **state)
 	redaction_free(r);
 }
 
+/* No pod of them need be on the node. */
+static void namespaces_that_only_the_settings_name_are_redacted(void **state)
+{
+	static const char status[] = "{\"settings\":{\"namespaces\":\"names=secret,kube-*,of.two "
+				     "cpus=shared; names=third; names=secret,fourth reserved=true\"}}";
+	struct redaction *r = redaction_new();
+
+	(void)state;
+	redaction_learn(r, status);
+	assert_int_equal(redaction_names(r), 4);
+	char *got = redaction_apply(r, status);
+	assert_string_equal(got,
+		"{\"settings\":{\"namespaces\":\"names=namespace-1,kube-*,namespace-2 cpus=shared; "
+		"names=namespace-3; names=namespace-1,namespace-4 reserved=true\"}}");
+	free(got);
+	redaction_free(r);
+}
+
 static void a_name_is_counted_once(void **state)
 {
 	struct redaction *r = redaction_of_these();
@@ -96,6 +114,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_replaced_and_nothing_else_is),
+		cmocka_unit_test(namespaces_that_only_the_settings_name_are_redacted),
 		cmocka_unit_test(a_name_is_counted_once),
 	};
 
