@@ -333,7 +333,8 @@ bool engine_wants(const struct engine *g, const char *container_id, struct updat
 /* Its cpuset must be updated, with the next reply that can carry it or by engine_take_updates(). */
 void engine_must_update(struct engine *g, const char *container_id);
 /* Of the containers that must be updated and are seen to exist, at most max into *ups: they count
- * as updated. */
+ * as updated. Those without CPUs of their own come first, for they may have to leave the CPUs that
+ * the others get. */
 void engine_take_updates(struct engine *g, size_t max, struct update_list *ups);
 
 /* The machine has become *t, borrowed from here on; the one before may be freed. It has the same

@@ -24,20 +24,27 @@ void engine_must_update(struct engine *g, const char *container_id)
 	ledger_set_misplaced(g->ledger, container_id, true);
 }
 
-void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
+static void take_updates_of(
+	struct engine *g, bool exclusive, size_t max, struct update_list *ups)
 {
-	size_t nr = ledger_view(g->ledger)->nr_misplaced ? ledger_count(g->ledger) : 0;
-
-	for (size_t i = 0; i < nr && ups->nr < max; i++) {
+	for (size_t i = 0; i < ledger_count(g->ledger) && ups->nr < max; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 		struct update want;
 
-		if (!h->misplaced || h->starting ||
+		if (!h->misplaced || h->starting || h->decision.exclusive != exclusive ||
 			!engine_wants(g, h->request.container_id, &want))
 			continue;
 		*vec_push(ups) = want;
 		ledger_set_misplaced(g->ledger, h->request.container_id, false);
 	}
+}
+
+void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
+{
+	if (!ledger_view(g->ledger)->nr_misplaced)
+		return;
+	take_updates_of(g, false, max, ups);
+	take_updates_of(g, true, max, ups);
 }
 
 /* Enter what it is to have instead of what it lost, if that can be; else why not, into *why. */

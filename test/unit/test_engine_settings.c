@@ -94,6 +94,30 @@ static void a_changed_machine_moves_all_containers_to_the_new_pool(void **state)
 	free(old);
 }
 
+/* Or the ones would get CPUs on which the others still run. */
+static void those_that_share_are_updated_before_those_with_cpus_of_their_own(void **state)
+{
+	struct guest *own, *shared;
+	struct world *w = begin(&own, &shared);
+	struct guest *later = newcomer(w, 2, QOS_BEST_EFFORT, 0);
+	struct update_list ups = {0};
+
+	(void)state;
+	engine_must_update(w->g, own->run[0].id);
+	engine_must_update(w->g, later->run[0].id);
+	engine_must_update(w->g, shared->run[0].id);
+	engine_take_updates(w->g, 2, &ups);
+	assert_int_equal(ups.nr, 2);
+	assert_string_not_equal(ups.at[0].container_id, own->run[0].id);
+	assert_string_not_equal(ups.at[1].container_id, own->run[0].id);
+	ups.nr = 0;
+	engine_take_updates(w->g, SIZE_MAX, &ups);
+	assert_int_equal(ups.nr, 1);
+	assert_string_equal(ups.at[0].container_id, own->run[0].id);
+	vec_fini(&ups);
+	world_free(w);
+}
+
 static void the_pool_never_becomes_empty(void **state)
 {
 	struct guest *own, *shared;
@@ -118,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_pool_setting_moves_all_that_share_the_pool),
 		cmocka_unit_test(a_changed_machine_moves_all_containers_to_the_new_pool),
+		cmocka_unit_test(those_that_share_are_updated_before_those_with_cpus_of_their_own),
 		cmocka_unit_test(the_pool_never_becomes_empty),
 	};
 
