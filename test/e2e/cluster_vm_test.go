@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -170,26 +171,27 @@ func (c *cluster) pinsInVM() {
 		}
 	}
 	c.within("TestInClusterOwnHasItsCPUs")
-	during := c.agrees()
-	if fewer := free(c, before) - free(c, during); fewer != 2 {
-		c.Errorf("the report says %v, and before two CPUs were taken %v", during, before)
+	reported, during := c.agrees(), c.status()
+	own := slices.IndexFunc(during.Containers, func(h held) bool { return h.Pod == "own" && h.Container == "two" })
+	if own < 0 || during.SharedPool.Enforced != "cgroup" {
+		c.Fatalf("numafit status: %+v", during)
+	}
+	zone := "node-" + during.Containers[own].Mems
+	for name, cpus := range before {
+		left, err := strconv.Atoi(cpus)
+		c.must(err)
+		if name == zone {
+			left -= 2
+		}
+		if reported[name] != strconv.Itoa(left) {
+			c.Errorf("two CPUs of %s are taken; the report says %v, and before that %v", zone, reported, before)
+		}
 	}
 	c.delete("own")
 	c.await("the report to be as before", func() bool { return maps.Equal(before, c.topology().available()) })
 	c.within("TestInClusterAllIsPinned")
 	c.runs("own", guaranteed, ownInCluster...) // for what comes
 	c.within("TestInClusterOwnHasItsCPUs")
-}
-
-// free is how many CPUs a report says are free.
-func free(c *cluster, available map[string]string) (nr int) {
-	c.Helper()
-	for _, cpus := range available {
-		n, err := strconv.Atoi(cpus)
-		c.must(err)
-		nr += n
-	}
-	return nr
 }
 
 // uninstallsInVM goes by deploy/docs/install-and-upgrade.md, step by step.

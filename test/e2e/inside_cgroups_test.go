@@ -12,12 +12,20 @@ import (
 
 // What the cgroups that pods are in look like when there are none: the same at any time, after each case.
 
-// checkCgroupsAreAsFound compares with what was there when it was called for the first time.
+// checkCgroupsAreAsFound compares with what was there when it was called for the first time. numafitd may have been
+// there before: then as well nothing keeps the kubelet's cgroups from the whole machine.
 func (n *node) checkCgroupsAreAsFound() {
 	n.Helper()
 	path := n.path("cgroups.json")
 	if _, err := os.Stat(path); err != nil {
-		n.must(os.WriteFile(path, toJSON(cpusetsOfCgroups(n.T)), 0o600))
+		found := cpusetsOfCgroups(n.T)
+		whole := n.read("/sys/devices/system/cpu/online") + ";" + n.read("/sys/devices/system/node/has_memory") + ";" + noQuota
+		for path, set := range found {
+			if set != whole {
+				n.Errorf("%s: %q without pods, not %q", path, set, whole)
+			}
+		}
+		n.must(os.WriteFile(path, toJSON(found), 0o600))
 		return
 	}
 	var before map[string]string

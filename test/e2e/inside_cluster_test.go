@@ -39,7 +39,7 @@ func TestInClusterAllIsPinned(t *testing.T) {
 			t.Errorf("nobody has asked for CPUs of its own: %+v", h)
 		}
 	}
-	if n.pods["early"] == nil || len(n.set(s.Pool)) != 8 {
+	if n.pods["early"] == nil || len(n.set(s.Pool)) != nrAllCPUs {
 		t.Errorf("the shared pool is %s, and these pods run: %v", s.Pool, n.pods)
 	}
 }
@@ -56,7 +56,7 @@ func TestInClusterOwnHasItsCPUs(t *testing.T) {
 	if n.exclusive(own, "two") != 2 || len(mems) != 1 || len(nodes[mems[0]]) != 2 || !maps.Equal(nodes[mems[0]], n.set(h.CPUs)) {
 		t.Errorf("two has cpus %s mems %s; numactl -H says %v", h.CPUs, h.Mems, nodes)
 	}
-	if n.exclusive(own, "part") != 0 || len(n.set(s.Pool)) != 6 {
+	if n.exclusive(own, "part") != 0 || len(n.set(s.Pool)) != nrAllCPUs-2 {
 		t.Errorf("the shared pool is %s:\n%s", s.Pool, picture(s))
 	}
 }
@@ -65,7 +65,6 @@ func TestInClusterOwnHasItsCPUs(t *testing.T) {
 // of the node's folder is removed as well.
 func TestInClusterAllHaveTheMachine(t *testing.T) {
 	n := insideCluster(t)
-	cpus, mems := n.read("/sys/devices/system/cpu/online"), n.read("/sys/devices/system/node/has_memory")
 	for _, name := range []string{"early", "own", "batch", "best"} {
 		if n.pods[name] == nil {
 			t.Fatalf("these pods run: %v", n.pods)
@@ -75,10 +74,8 @@ func TestInClusterAllHaveTheMachine(t *testing.T) {
 		if strings.HasPrefix(p.name, "numafitd") {
 			t.Errorf("%s runs still", p)
 		}
-		for name, id := range p.containers {
-			n.checkInForce(held{Container: p.name + "/" + name, ID: id, CPUs: cpus, Mems: mems})
-		}
 	}
+	n.checkAllHaveTheMachine()
 	n.must(os.RemoveAll("/run/numafit"))
 }
 

@@ -21,9 +21,9 @@ import (
 const (
 	insideDir   = "/var/lib/e2e" // outlives a reboot
 	rebootWords = "the node starts anew now"
+	allCPUs     = "0-7" // node-vm's machine has these, two on each of four NUMA nodes
+	nrAllCPUs   = 8
 )
-
-var services = []string{"containerd", "numafitd", "kubelet"}
 
 // inside is the node that this program runs in. It comes without pods, with all its services in order.
 func inside(t *testing.T) *node {
@@ -38,10 +38,7 @@ func inside(t *testing.T) *node {
 func insideAsLeft(t *testing.T) *node {
 	t.Helper()
 	n := insideAny(t)
-	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil { // of a case that died
-		n.unitAgain()
-	}
-	n.settingsAgain() // of a case that died
+	n.afterDeath()
 	n.awaitInOrder()
 	n.look()
 	t.Cleanup(func() {
@@ -50,6 +47,23 @@ func insideAsLeft(t *testing.T) *node {
 		}
 	})
 	return n
+}
+
+// afterDeath undoes what a case that died may have left. After any other case there is nothing of that.
+func (n *node) afterDeath() {
+	n.Helper()
+	files, _ := filepath.Glob("/sys/devices/system/cpu/cpu*/online")
+	for _, online := range files {
+		if n.read(online) == "0" {
+			n.must(os.WriteFile(online, []byte("1"), 0o644))
+		}
+	}
+	n.wake("containerd", "kubelet")
+	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil {
+		n.unitAgain()
+	}
+	n.wake("numafitd")
+	n.settingsAgain()
 }
 
 // insideAny is the node as it is, once its runtime answers and has the image.
@@ -115,91 +129,6 @@ func (n *node) clear() {
 	n.checkCgroupsAreAsFound()
 }
 
-// report shows what the services said of late, and what is in force.
-func (n *node) report() {
-	for _, name := range services {
-		n.Logf("%s said of late:\n%s", name, n.said(name, 60))
-	}
-	out, _ := exec.Command("numafit", "status", "--socket", n.path("run/numafitd.sock")).CombinedOutput()
-	n.Logf("numafit status:\n%s", out)
-}
-
-// said are the last lines of a service's log.
-func (n *node) said(name string, lines int) string {
-	if !hasSystemd() {
-		text := strings.Split(strings.TrimSpace(tail("/var/log/"+name+".log")), "\n")
-		return strings.Join(text[max(0, len(text)-lines):], "\n")
-	}
-	out, _ := exec.Command("journalctl", "--no-pager", "-o", "cat", "-u", name, "-n", strconv.Itoa(lines)).CombinedOutput()
-	return string(out)
-}
-
-func hasSystemd() bool {
-	_, err := os.Stat("/run/systemd/system")
-	return err == nil
-}
-
-// mainPID is the process of a service; 0: there is none.
-func (n *node) mainPID(name string) int {
-	n.Helper()
-	text := ""
-	if hasSystemd() {
-		text = n.run("systemctl", "show", "-p", "MainPID", "--value", name)
-	} else if file, err := os.ReadFile("/run/" + name + ".pid"); err == nil {
-		text = string(file)
-	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(text))
-	if syscall.Kill(pid, 0) != nil {
-		return 0
-	}
-	return pid
-}
-
-// signal ends a service's process, and waits until another one has come in its place and all is connected.
-func (n *node) signal(name string, s syscall.Signal, meanwhile ...func()) {
-	n.Helper()
-	before := n.mainPID(name)
-	n.must(syscall.Kill(before, s))
-	for _, do := range meanwhile {
-		do()
-	}
-	n.awaitAnother(name, before)
-}
-
-// awaitAnother waits until a service has another process than that one, and all is connected.
-func (n *node) awaitAnother(name string, before int) {
-	n.Helper()
-	n.await(name+" to start again", func() bool {
-		pid := n.mainPID(name)
-		return pid != 0 && pid != before
-	})
-	if name == "containerd" {
-		n.connect()
-	}
-	n.awaitInOrder()
-}
-
-// rest ends a service, which is not started again until it is to wake.
-func (n *node) rest(name string) {
-	n.Helper()
-	if hasSystemd() {
-		n.run("systemctl", "stop", name)
-		return
-	}
-	n.must(os.WriteFile("/run/held/"+name, nil, 0o600))
-	n.must(syscall.Kill(n.mainPID(name), syscall.SIGTERM))
-	n.await(name+" to end", func() bool { return n.mainPID(name) == 0 })
-}
-
-func (n *node) wake(name string) {
-	n.Helper()
-	if hasSystemd() {
-		n.run("systemctl", "start", name)
-	} else {
-		os.Remove("/run/held/" + name)
-	}
-}
-
 // podCgroups are the cgroups of pods and what is in them, without the folder of all: a list of paths.
 func podCgroups() (all []string) {
 	filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
@@ -211,6 +140,21 @@ func podCgroups() (all []string) {
 		return nil
 	})
 	return all
+}
+
+// classes are the cgroups of the QoS classes that have pods without CPUs of their own.
+func classes() (dirs []string) {
+	for _, name := range []string{"burstable", "besteffort"} {
+		found, _ := filepath.Glob("/sys/fs/cgroup/kubepods*/*" + name + "*")
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+// allowed are the CPUs that a task may run on; "": it has ended.
+func allowed(task string) string {
+	text, _ := os.ReadFile("/proc/" + task + "/status")
+	return line(string(text), "Cpus_allowed_list:")
 }
 
 // checkInForce looks at all that the kernel has of a container: its cgroup, each task of it, and the
@@ -291,6 +235,42 @@ func (n *node) dropStatic(name string) {
 	})
 }
 
+// logOf is what a pod's container has printed, in all its lives.
+func (n *node) logOf(pod, container string) string {
+	n.Helper()
+	files, _ := filepath.Glob("/var/log/pods/*_" + pod + "-" + nodeName + "_*/" + container + "/*.log")
+	var printed []string
+	for _, file := range files {
+		for _, l := range strings.Split(n.read(file), "\n") {
+			if _, text, ok := strings.Cut(l, " F "); ok { // its time and stream are before that
+				printed = append(printed, text)
+			}
+		}
+	}
+	return strings.Join(printed, "\n")
+}
+
+// killContainer ends a container's first process, which nobody has asked for.
+func (n *node) killContainer(p *pod, name string) {
+	n.Helper()
+	id := p.containers[name]
+	n.must(syscall.Kill(n.pid(id), syscall.SIGKILL))
+	n.await(name+" to end", func() bool {
+		n.look()
+		return n.pods[p.name].containers[name] != id
+	})
+}
+
+// awaitAgain waits until the kubelet has started a container anew that has ended. Its own status still has the
+// old one as ready for a moment.
+func (n *node) awaitAgain(pod, container string) {
+	n.Helper()
+	n.await(container+" to run again", func() bool {
+		n.look()
+		return n.pods[pod].containers[container] != ""
+	})
+}
+
 // runThree runs a pod of each class, with CPUs of their own and without.
 func (n *node) runThree() (own *pod) {
 	n.Helper()
@@ -333,4 +313,26 @@ func (n *node) exclusive(p *pod, name string) int {
 	return len(n.set(h.CPUs))
 }
 
+// checkAllHaveTheMachine insists that each container of a pod may use all CPUs and NUMA nodes, as without numafitd.
+func (n *node) checkAllHaveTheMachine() {
+	n.Helper()
+	cpus, mems := n.read("/sys/devices/system/cpu/online"), n.read("/sys/devices/system/node/has_memory")
+	for _, p := range n.pods {
+		for name, id := range p.containers {
+			n.checkInForce(held{Container: p.name + "/" + name, ID: id, CPUs: cpus, Mems: mems})
+		}
+	}
+}
+
 func sortedKeys(s set) []int { return slices.Sorted(maps.Keys(s)) }
+
+// asList is a set as a kernel list.
+func asList(s set) (text string) {
+	for i := range s {
+		if text != "" {
+			text += ","
+		}
+		text += strconv.Itoa(i)
+	}
+	return text
+}

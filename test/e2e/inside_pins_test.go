@@ -3,7 +3,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,27 +17,35 @@ func TestInsidePinsAreInForce(t *testing.T) {
 	if len(nodes) != 4 {
 		t.Fatalf("numactl -H shows %d nodes", len(nodes))
 	}
-	n.runStatic("first", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi}})
-	n.checkAll()
-	fmt.Println("figure: the first pinned pod runs") // the time is added outside
-	own := n.runThree()
-	n.checkAll()
-	first := n.pods["first"]
-	for _, h := range []held{n.held(own.containers["two"]), n.held(first.containers["two"])} {
-		mems := slices.Sorted(maps.Keys(n.set(h.Mems)))
-		if !h.Exclusive || len(mems) != 1 || !maps.Equal(n.set(h.CPUs), nodes[mems[0]]) {
-			t.Errorf("%s/%s has cpus %s mems %s; numactl -H says %v", h.Pod, h.Container, h.CPUs, h.Mems, nodes)
+	for node, wanted := range []string{"10 11 20 32", "11 10 32 20", "20 32 10 11", "32 20 11 10"} {
+		if is := n.read(fmt.Sprintf("/sys/devices/system/node/node%d/distance", node)); is != wanted {
+			t.Fatalf("NUMA node %d has the distances %s, not %s", node, is, wanted)
 		}
 	}
+	two := []want{{name: "two", milli: 2000, memory: 32 * mi}}
+	n.runStatic("first", guaranteed, nil, two)
+	n.checkAll()
+	fmt.Println("figure: the first pinned pod runs") // the time is added outside
 	n.dropStatic("first")
+	own := n.runThree()
+	n.runStatic("second", guaranteed, nil, two)
+	n.checkAll()
+	for i, p := range []*pod{own, n.pods["second"]} { // node 0 has one CPU that is not reserved
+		h, node := n.held(p.containers["two"]), i+1
+		if !h.Exclusive || h.Mems != strconv.Itoa(node) || !maps.Equal(n.set(h.CPUs), nodes[node]) {
+			t.Errorf("%s/%s has cpus %s mems %s and not NUMA node %d; numactl -H says %v", h.Pod, h.Container, h.CPUs, h.Mems, node, nodes)
+		}
+	}
+	n.dropStatic("second")
 	// CPUs on two nodes beside memory on one: restricted has that nowhere
 	n.putPod("split", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 32 * mi}})
 	n.await("split to be refused", func() bool { return strings.Contains(n.refusal("split"), "TopologyAffinityError") })
 	n.dropStatic("split")
-	n.runStatic("wide", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 700 * mi}}) // more than a node has
+	// More memory than a node has. Nodes 0 and 2 are the first with three CPUs, 2 and 3 those closest to each other.
+	n.runStatic("wide", guaranteed, nil, []want{{name: "three", milli: 3000, memory: 700 * mi}})
 	n.checkAll()
-	if h := n.held(n.pods["wide"].containers["three"]); len(n.set(h.CPUs)) != 3 || len(n.set(h.Mems)) != 2 {
-		t.Errorf("three CPUs are %s on nodes %s", h.CPUs, h.Mems)
+	if h := n.held(n.pods["wide"].containers["three"]); len(n.set(h.CPUs)) != 3 || h.Mems != "2-3" {
+		t.Errorf("three CPUs are %s on nodes %s, not on 2-3", h.CPUs, h.Mems)
 	}
 	n.dropStatic("wide")
 }
@@ -59,18 +67,6 @@ func TestInsideResize(t *testing.T) {
 	}
 }
 
-// refusal is what numafitd says of a pod that it has refused with its sandbox, of which the kubelet's status
-// has no word; "": nothing.
-func (n *node) refusal(pod string) string {
-	n.Helper()
-	for _, l := range strings.Split(n.said("numafitd", 60), "\n") {
-		if strings.Contains(l, "event=pod-refused") && strings.Contains(l, pod+"-"+nodeName) {
-			return l
-		}
-	}
-	return ""
-}
-
 func TestInsideInitContainersAndSidecars(t *testing.T) {
 	n := inside(t)
 	n.putPod("web", guaranteed, []want{
@@ -82,9 +78,17 @@ func TestInsideInitContainersAndSidecars(t *testing.T) {
 	if n.exclusive(p, "side") != 1 || n.exclusive(p, "main") != 2 || len(n.status().running()) != 2 {
 		t.Errorf("the sidecar and the main container: %+v", n.status().Containers)
 	}
-	before := picture(n.status())
-	n.killContainer(p, "side") // the kubelet starts it anew, and it comes back to its CPUs
+	allowed := n.logOf("web", "init") // which has ended
+	cpus, mems := n.set(line(allowed, "Cpus_allowed_list:")), line(allowed, "Mems_allowed_list:")
+	if node, err := strconv.Atoi(mems); err != nil || !maps.Equal(cpus, n.numactl()[node]) {
+		t.Errorf("the init container asked for two CPUs of its own, and printed\n%s", allowed)
+	}
+	before := n.held(p.containers["side"])
+	n.killContainer(p, "side")
 	n.awaitAgain("web", "side")
 	n.checkAll()
-	t.Logf("before:\n%s\nafter:\n%s", before, picture(n.status()))
+	after := n.held(n.pods["web"].containers["side"])
+	if before.ID = after.ID; after != before {
+		t.Errorf("the sidecar was\n%+v, and once the kubelet has started it again it is\n%+v", before, after)
+	}
 }

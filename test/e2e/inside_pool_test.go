@@ -40,7 +40,7 @@ func TestInsidePoolIsBounded(t *testing.T) {
 		}
 	}
 
-	for _, text := range []string{"0-7", "1"} { // another program
+	for _, text := range []string{allCPUs, "1"} { // another program
 		n.must(os.WriteFile(classes[0]+"/cpuset.cpus", []byte(text), 0o644))
 		n.await("the set to be written again", func() bool { return n.read(classes[0]+"/cpuset.cpus") == s.Pool })
 	}
@@ -53,7 +53,7 @@ func TestInsidePoolIsBounded(t *testing.T) {
 
 	n.dropStatic("own")
 	s = n.checkAll()
-	if all := "0-7"; s.Pool != all || n.read(classes[0]+"/cpuset.cpus") != all {
+	if s.Pool != allCPUs || n.read(classes[0]+"/cpuset.cpus") != allCPUs {
 		t.Errorf("the pool is %s, %s has %s", s.Pool, classes[0], n.read(classes[0]+"/cpuset.cpus"))
 	}
 }
@@ -118,12 +118,6 @@ func (n *node) sharedTasks(s status) (tasks []string) {
 	return tasks
 }
 
-// allowed are the CPUs that a task may run on; "": it has ended.
-func allowed(task string) string {
-	text, _ := os.ReadFile("/proc/" + task + "/status")
-	return line(string(text), "Cpus_allowed_list:")
-}
-
 // watchMasks looks over and over at what CPUs these tasks may run on. What it returns ends that, and has for
 // each task all that was seen in order, "" once it has ended.
 func watchMasks(tasks []string) func() map[string][]string {
@@ -152,34 +146,26 @@ func watchMasks(tasks []string) func() map[string][]string {
 	return func() map[string][]string { end <- true; return <-all }
 }
 
-// classes are the cgroups of the QoS classes that have pods without CPUs of their own.
-func classes() (dirs []string) {
-	for _, name := range []string{"burstable", "besteffort"} {
-		found, _ := filepath.Glob("/sys/fs/cgroup/kubepods*/*" + name + "*")
-		dirs = append(dirs, found...)
-	}
-	return dirs
-}
-
 // watchTasks looks at the tasks of these pods' containers as soon as a container with CPUs of its own is
-// made, and insists that none may run on these. What it returns ends that, and is how often it looked.
+// made. What it returns ends that, insists that none could run on these, and is how often it looked.
 func (n *node) watchTasks(others ...string) func() int {
 	n.Helper()
 	var tasks []string
 	for _, name := range others {
 		for _, id := range n.pods[name].containers {
 			for _, pid := range strings.Fields(n.read(cpusetCgroup(n.pid(id)) + "/cgroup.procs")) {
-				tasks = append(tasks, "/proc/"+pid+"/status")
+				tasks = append(tasks, pid)
 			}
 		}
 	}
-	end, looks := make(chan bool), make(chan int)
+	type look struct{ task, allowed, own string }
+	end, all := make(chan bool), make(chan []look)
 	go func() {
-		nr := 0
+		var looks []look
 		for {
 			select {
 			case <-end:
-				looks <- nr
+				all <- looks
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
@@ -187,16 +173,24 @@ func (n *node) watchTasks(others ...string) func() int {
 			if own == "" {
 				continue
 			}
-			nr++
-			for _, path := range tasks {
-				text, err := os.ReadFile(path)
-				if allowed := line(string(text), "Cpus_allowed_list:"); err == nil && n.intersect(allowed, own) {
-					n.Errorf("%s may run on %s, of which %s are another container's own", path, allowed, own)
+			for _, task := range tasks {
+				if mask := allowed(task); mask != "" {
+					looks = append(looks, look{task, mask, own})
 				}
 			}
 		}
 	}()
-	return func() int { end <- true; return <-looks }
+	return func() int {
+		n.Helper()
+		end <- true
+		looks := <-all
+		for _, l := range looks {
+			if n.intersect(l.allowed, l.own) {
+				n.Errorf("task %s could run on %s, of which %s are another container's own", l.task, l.allowed, l.own)
+			}
+		}
+		return len(looks)
+	}
 }
 
 // ownCPUs are those of the only container that has a set in a Guaranteed pod; "": there is none with a process.

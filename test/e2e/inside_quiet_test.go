@@ -55,6 +55,15 @@ func (n *node) arrived(irq string, cpu int) int {
 	return 0
 }
 
+// arrivedAnywhere is how often it has come to all CPUs.
+func (n *node) arrivedAnywhere(irq string) (nr int) {
+	n.Helper()
+	for cpu := range nrAllCPUs {
+		nr += n.arrived(irq, cpu)
+	}
+	return nr
+}
+
 // talk raises the console's interrupt, and is how often it came to that CPU.
 func (n *node) talk(irq string, cpu int) int {
 	n.Helper()
@@ -70,10 +79,14 @@ func (n *node) talk(irq string, cpu int) int {
 	return n.arrived(irq, cpu) - before
 }
 
-// movable are interrupts that may be written, with where they may come.
-func (n *node) movable() map[string]string {
+// affinities are where interrupts may come, by the file that says so.
+type affinities map[string]string
+
+// movable are those of interrupts that can be moved: the kernel takes what is written. No container may be quiet
+// then, for this writes what it has read.
+func (n *node) movable() affinities {
 	n.Helper()
-	all := map[string]string{}
+	all := affinities{}
 	files, _ := filepath.Glob(affinityFile("*"))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -87,12 +100,23 @@ func (n *node) movable() map[string]string {
 	return all
 }
 
-// awaitKeptOff waits until no interrupt that can be moved may come to a CPU of the container's.
-func (n *node) awaitKeptOff(h held) {
+// now are those of the same interrupts at this moment, of those that are still there.
+func (a affinities) now() affinities {
+	all := affinities{}
+	for file := range a {
+		if text, err := os.ReadFile(file); err == nil {
+			all[file] = strings.TrimSpace(string(text))
+		}
+	}
+	return all
+}
+
+// awaitKeptOff waits until none of these interrupts may come to a CPU of the container's.
+func (n *node) awaitKeptOff(movable affinities, h held) {
 	n.Helper()
 	cpu := sortedKeys(n.set(h.CPUs))[0]
 	n.awaitOrder("interrupts to keep off CPU "+h.CPUs, func() string {
-		for file, list := range n.movable() {
+		for file, list := range movable.now() {
 			if n.set(list)[cpu] {
 				return file + " has " + list
 			}
@@ -133,10 +157,11 @@ func TestInsideQuiet(t *testing.T) {
 	if quiet.CPUs != strconv.Itoa(cpu) {
 		t.Fatalf("it has CPU %s, the one before had %d", quiet.CPUs, cpu)
 	}
-	n.awaitKeptOff(quiet)
+	n.awaitKeptOff(before, quiet)
 	n.talk(irq, cpu) // the kernel moves some interrupts when they come to the old CPU once more
-	if came := n.talk(irq, cpu); came != 0 {
-		t.Errorf("the console's interrupt came to quiet CPU %d %d times", cpu, came)
+	others := n.arrivedAnywhere(irq)
+	if came := n.talk(irq, cpu); came != 0 || n.arrivedAnywhere(irq) == others {
+		t.Errorf("the console's interrupt came to quiet CPU %d %d times, to all CPUs %d times", cpu, came, n.arrivedAnywhere(irq)-others)
 	}
 	out := n.run("numafit", "status", "--socket", n.path("run/numafitd.sock"))
 	if !strings.Contains(out, "quiet CPUs: no interrupts on "+quiet.CPUs+" (") {
@@ -146,8 +171,8 @@ func TestInsideQuiet(t *testing.T) {
 	n.dropStatic("quiet")
 	n.awaitOrder("interrupts to be as before", func() string {
 		before[affinityFile(irq)] = quiet.CPUs
-		for file, list := range n.movable() {
-			if before[file] != "" && list != before[file] {
+		for file, list := range before.now() {
+			if list != before[file] {
 				return file + " has " + list + ", had " + before[file]
 			}
 		}
@@ -156,5 +181,5 @@ func TestInsideQuiet(t *testing.T) {
 		}
 		return ""
 	})
-	n.must(os.WriteFile(affinityFile(irq), []byte("0-7"), 0))
+	n.must(os.WriteFile(affinityFile(irq), []byte(allCPUs), 0))
 }

@@ -22,17 +22,18 @@ const (
 	keep     = "exclusiveCPUs:\n  cfsQuota: keep\n"
 )
 
-// putQuotaPod gives the kubelet a pod with two CPUs of its own, and a part of a shared one.
-func (n *node) putQuotaPod(partMilli int64) {
+// putResizablePod gives the kubelet a pod with CPUs of its own, and a part of a shared one. Given again with other
+// figures the pod is resized.
+func (n *node) putResizablePod(ownMilli, partMilli int64) {
 	n.Helper()
-	text := manifest("own", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi},
+	text := manifest("own", guaranteed, nil, []want{{name: "two", milli: ownMilli, memory: 32 * mi},
 		{name: "part", milli: partMilli, memory: 32 * mi}})
 	n.putManifest("own", bytes.Replace(text, []byte(`"metadata":{`), []byte(`"metadata":{"uid":"`+quotaUID+`",`), 1))
 }
 
 func TestInsideQuotaIsLifted(t *testing.T) {
 	n := inside(t)
-	n.putQuotaPod(300)
+	n.putResizablePod(2000, 300)
 	n.runStatic("alone", guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
 	n.awaitStatic("own")
 	n.awaitQuotas("alone", quotas{"": noQuota, "one": noQuota})
@@ -50,7 +51,7 @@ func TestInsideQuotaIsLifted(t *testing.T) {
 			n.run("systemctl", "set-property", "--runtime", filepath.Base(own), "CPUWeight=50")
 		}},
 		{"systemd, of all", true, func() { n.run("systemctl", "daemon-reload") }},
-		{"the kubelet", false, func() { n.putQuotaPod(400) }},
+		{"the kubelet", false, func() { n.putResizablePod(2000, 400) }},
 	} {
 		if by.systemd && !hasSystemd() {
 			continue
@@ -61,6 +62,11 @@ func TestInsideQuotaIsLifted(t *testing.T) {
 			return n.status().Quota.Rewritten > before && n.read(own+"/cpu.max") == noQuota
 		})
 		n.await("the container to have no quota after "+by.what, func() bool { return n.read(two+"/cpu.max") == noQuota })
+	}
+	for _, cpus := range []int{1, 2} {
+		n.putResizablePod(int64(cpus)*1000, 400)
+		n.await(fmt.Sprintf("the kubelet to resize it to %d CPUs", cpus), func() bool { return n.exclusive(n.pods["own"], "two") == cpus })
+		n.checkAll()
 	}
 	n.must(os.WriteFile(two+"/cpu.max", []byte("200000 100000"), 0o644)) // the kubelet's; another one would stay
 	lifted := quotas{"": noQuota, "two": noQuota, "part": "40000 100000"}
@@ -94,6 +100,10 @@ func TestInsideQuotaIsLifted(t *testing.T) {
 	if q := n.status().Quota; q.Pods != 0 {
 		t.Errorf("the quota of %d pods is lifted still", q.Pods)
 	}
+	n.checkAllHaveTheMachine()
+	n.rest("numafitd")
+	n.checkAllHaveTheMachine()
+	n.wake("numafitd")
 }
 
 func (n *node) quotas(pod string) quotas {
@@ -114,36 +124,4 @@ func (n *node) awaitQuotas(pod string, wanted quotas) {
 		}
 		return ""
 	})
-}
-
-const settingsFile = "/etc/numafit/numafitd.yaml"
-
-// configure gives numafitd these settings beside the node's own until the end of the case. It reads them
-// when they are there; those that a running one cannot take wait for its restart.
-func (n *node) configure(more string) {
-	n.Helper()
-	saved := n.path("numafitd.yaml")
-	if _, err := os.Stat(saved); err != nil {
-		n.must(os.WriteFile(n.path("new.yaml"), []byte(n.read(settingsFile)+"\n"), 0o644))
-		n.must(os.Rename(n.path("new.yaml"), saved))
-		n.Cleanup(n.settingsAgain)
-	}
-	n.must(os.WriteFile(n.path("new.yaml"), []byte(n.read(saved)+"\n"+more), 0o644))
-	n.must(os.Rename(n.path("new.yaml"), settingsFile))
-}
-
-// settingsAgain gives numafitd the node's own settings, if a case has changed them.
-func (n *node) settingsAgain() {
-	n.Helper()
-	if os.Rename(n.path("numafitd.yaml"), settingsFile) == nil {
-		n.startAnew()
-	}
-}
-
-// startAnew ends numafitd in good order, and has it start again.
-func (n *node) startAnew() {
-	n.Helper()
-	n.rest("numafitd")
-	n.wake("numafitd")
-	n.awaitConnected()
 }

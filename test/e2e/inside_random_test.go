@@ -14,12 +14,14 @@ import (
 
 // A case of a node in a virtual machine: pods of all randomPods come and go at random.
 
-// randomPods are those, for 8 CPUs of which a container that has its own takes two at most.
-var randomPods = []struct {
+type podKind struct {
 	name             string
 	qos              string
 	init, containers []want
-}{
+}
+
+// randomPods are those, for 8 CPUs of which a container that has its own takes two at most.
+var randomPods = []podKind{
 	{"whole", guaranteed, nil, []want{{name: "two", milli: 2000, memory: 32 * mi}}},
 	{"one", guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}}},
 	{"part", guaranteed, nil, []want{{name: "part", milli: 300, memory: 32 * mi}}},
@@ -41,6 +43,7 @@ func TestInsideRandomPods(t *testing.T) {
 	seed, steps := number(t, "SEED", 1), number(t, "STEPS", 10)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	var there []string
+	kinds := map[string]podKind{}
 	for step := range steps {
 		said := ""
 		if len(there) > 0 && random.IntN(3) == 0 || len(there) == 7 {
@@ -51,22 +54,79 @@ func TestInsideRandomPods(t *testing.T) {
 		} else {
 			kind := randomPods[random.IntN(len(randomPods))]
 			name := fmt.Sprintf("%s%d", kind.name, step)
+			before := n.status()
 			n.putPod(name, kind.qos, kind.init, kind.containers)
 			if words := n.runsOrNot(name); words != "" {
 				n.dropStatic(name)
 				said = name + " is refused: " + words
+				if kind.allOwnCPUs() <= n.surelyFree(before) && kind.milli()+requested(kinds, there) <= allocatable {
+					t.Errorf("%s, and there was room:\n%s", said, picture(before))
+				}
 			} else {
 				there = append(there, name)
+				kinds[name] = kind
 				said = "with " + name
 			}
 		}
 		s := n.checkAll()
 		n.checkOwnersAreAlone(s)
+		for _, name := range there {
+			for _, w := range kinds[name].containers {
+				if is, asked := n.exclusive(n.pods[name], w.name), kinds[name].ownCPUs(w); is != asked {
+					t.Errorf("%s/%s is to have %d CPUs of its own, and has %d", name, w.name, asked, is)
+				}
+			}
+		}
 		t.Logf("step %d of seed %d: %s; pool %s", step, seed, said, s.Pool)
 		if t.Failed() {
 			return
 		}
 	}
+}
+
+const allocatable = (nrAllCPUs - 1) * 1000 // of the kubelet's, which has CPU 0 reserved
+
+// ownCPUs is how many CPUs of its own a container of such a pod asks for.
+func (k podKind) ownCPUs(w want) int {
+	if k.qos == guaranteed && w.milli%1000 == 0 {
+		return int(w.milli / 1000)
+	}
+	return 0
+}
+
+// allOwnCPUs is how many all its containers ask for together, though some run before the others.
+func (k podKind) allOwnCPUs() (nr int) {
+	for _, w := range slices.Concat(k.init, k.containers) {
+		nr += k.ownCPUs(w)
+	}
+	return nr
+}
+
+// milli is what all its containers ask for together.
+func (k podKind) milli() (milli int64) {
+	for _, w := range slices.Concat(k.init, k.containers) {
+		milli += w.milli
+	}
+	return milli
+}
+
+func requested(kinds map[string]podKind, pods []string) (milli int64) {
+	for _, name := range pods {
+		milli += kinds[name].milli()
+	}
+	return milli
+}
+
+// surelyFree is how many CPUs a pod may ask for without being refused for want of them: a NUMA node with two free has
+// room for a container with one or two.
+func (n *node) surelyFree(s status) (nr int) {
+	n.Helper()
+	for _, node := range s.Nodes {
+		if node.CPUs-node.Held-node.Reserved >= 2 {
+			nr += 2
+		}
+	}
+	return nr
 }
 
 func number(t *testing.T, variable string, otherwise int) int {
@@ -102,7 +162,7 @@ func (n *node) runsOrNot(name string) (words string) {
 // containers have are nobody else's, and all others the pool's.
 func (n *node) checkOwnersAreAlone(s status) {
 	n.Helper()
-	owner, pool := map[int]string{}, n.set("0-7")
+	owner, pool := map[int]string{}, n.set(allCPUs)
 	containers := map[string]bool{}
 	for _, h := range s.running() {
 		dir := cpusetCgroup(n.pid(h.ID))

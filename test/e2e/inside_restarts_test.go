@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -14,11 +17,12 @@ import (
 // the unit keeps numafitd from.
 
 // What runs stays where it is when a service ends in good order or is killed, and a pod that comes while it
-// is away is placed beside it. How a kubelet ends is nothing to numafitd.
+// is away is placed beside it.
 func TestInsideServicesAreKilled(t *testing.T) {
 	n := insideAsLeft(t)
 	n.haveThree()
 	before := n.checkAll()
+	one := []want{{name: "one", milli: 1000, memory: 32 * mi}}
 	for _, end := range []struct {
 		name   string
 		signal syscall.Signal
@@ -28,33 +32,49 @@ func TestInsideServicesAreKilled(t *testing.T) {
 		{"numafitd", syscall.SIGKILL, ""},
 		{"containerd", syscall.SIGTERM, ""},
 		{"containerd", syscall.SIGKILL, "after-containerd"},
-		{"numafitd", syscall.SIGKILL, "after-numafitd"},
+		{"kubelet", syscall.SIGTERM, ""},
 		{"kubelet", syscall.SIGKILL, "after-kubelet"},
 	} {
 		n.signal(end.name, end.signal, func() {
 			if end.pod != "" {
-				n.putPod(end.pod, guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
+				n.putPod(end.pod, guaranteed, nil, one)
 			}
 		})
 		if end.pod == "" {
 			n.checkUnmoved(picture(before))
 			continue
 		}
-		n.awaitStatic(end.pod)
-		after := n.checkAll()
-		for _, h := range before.Containers {
-			if h.Exclusive && n.held(h.ID) != h {
-				t.Errorf("after %v of %s:\n%s\nbefore:\n%s", end.signal, end.name, picture(after), picture(before))
-			}
-		}
-		if n.exclusive(n.pods[end.pod], "one") != 1 {
-			t.Errorf("%s has no CPU of its own:\n%s", end.pod, picture(after))
-		}
-		before = after
+		before = n.checkPlacedBeside(before, end.pod)
 	}
-	for _, pod := range []string{"after-containerd", "after-numafitd", "after-kubelet"} {
+	n.rest("numafitd")
+	n.putPod("without-numafitd", guaranteed, nil, one)
+	n.await("it to run without numafitd", func() bool {
+		n.look()
+		return n.pods["without-numafitd"] != nil && n.pods["without-numafitd"].containers["one"] != ""
+	})
+	n.wake("numafitd")
+	n.awaitInOrder()
+	n.checkPlacedBeside(before, "without-numafitd")
+	for _, pod := range []string{"after-containerd", "after-kubelet", "without-numafitd"} {
 		n.dropStatic(pod)
 	}
+}
+
+// checkPlacedBeside waits until a pod runs, which has a CPU of its own then, and insists that no other container
+// has lost or changed its own.
+func (n *node) checkPlacedBeside(before status, pod string) (after status) {
+	n.Helper()
+	n.awaitStatic(pod)
+	after = n.checkAll()
+	for _, h := range before.Containers {
+		if h.Exclusive && n.held(h.ID) != h {
+			n.Errorf("with %s:\n%s\nbefore:\n%s", pod, picture(after), picture(before))
+		}
+	}
+	if n.exclusive(n.pods[pod], "one") != 1 {
+		n.Errorf("%s has no CPU of its own:\n%s", pod, picture(after))
+	}
+	return after
 }
 
 // A CPU that goes is nobody's, and whose it was keeps the rest; once it is back nothing is lost.
@@ -67,7 +87,7 @@ func TestInsideCPUGoesAndComesBack(t *testing.T) {
 		online := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/online", cpu)
 		t.Cleanup(func() { os.WriteFile(online, []byte("1"), 0o644) })
 		n.must(os.WriteFile(online, []byte("0"), 0o644))
-		n.awaitCPUs(7)
+		n.awaitCPUs(nrAllCPUs - 1)
 		s := n.checkAll()
 		t.Logf("without CPU %d:\npool %s\n%s", cpu, s.Pool, picture(s))
 		left := 2
@@ -78,7 +98,7 @@ func TestInsideCPUGoesAndComesBack(t *testing.T) {
 			t.Errorf("without CPU %d: pool %s\n%s", cpu, s.Pool, picture(s))
 		}
 		n.must(os.WriteFile(online, []byte("1"), 0o644))
-		n.awaitCPUs(8)
+		n.awaitCPUs(nrAllCPUs)
 		s = n.checkAll()
 		if n.exclusive(p, "two") != 2 || len(n.set(s.Pool)) != len(shared) {
 			t.Errorf("with CPU %d again: pool %s, which was %s\n%s", cpu, s.Pool, before.Pool, picture(s))
@@ -110,19 +130,30 @@ func (n *node) nrCPUs() (nr int) {
 	return nr
 }
 
-func (n *node) hasRebooted() bool {
-	_, err := os.Stat(n.path("rebooted"))
-	return err == nil
+// lifetime is what a reboot ends.
+type lifetime struct {
+	Boot       string
+	Containers []string // their IDs
+}
+
+func (n *node) lifetime() lifetime {
+	n.Helper()
+	l := lifetime{Boot: n.read("/proc/sys/kernel/random/boot_id")}
+	for _, h := range n.status().running() {
+		l.Containers = append(l.Containers, h.ID)
+	}
+	return l
 }
 
 // After a reboot no container is what it was, and each pod has its CPUs again. The case runs twice: until
 // it has the node start anew, and after that.
 func TestInsideReboot(t *testing.T) {
 	n := insideAsLeft(t)
-	if !n.hasRebooted() {
+	text, err := os.ReadFile(n.path("rebooted"))
+	if err != nil {
 		n.haveThree()
 		n.checkAll()
-		n.must(os.WriteFile(n.path("rebooted"), nil, 0o600))
+		n.must(os.WriteFile(n.path("rebooted"), toJSON(n.lifetime()), 0o600))
 		fmt.Println(rebootWords)
 		if hasSystemd() {
 			n.run("systemctl", "reboot")
@@ -132,12 +163,19 @@ func TestInsideReboot(t *testing.T) {
 		select {} // it ends with the node
 	}
 	n.must(os.Remove(n.path("rebooted")))
+	var before lifetime
+	n.must(json.Unmarshal(text, &before))
 	for _, name := range []string{"own", "batch", "best"} {
 		n.awaitStatic(name)
 	}
 	n.checkAll()
 	if n.exclusive(n.pods["own"], "two") != 2 {
 		t.Errorf("%+v", n.status().Containers)
+	}
+	now := n.lifetime()
+	if len(now.Containers) != 4 || len(before.Containers) != 4 || now.Boot == before.Boot ||
+		slices.ContainsFunc(now.Containers, func(id string) bool { return slices.Contains(before.Containers, id) }) {
+		t.Errorf("before the reboot:\n%+v\nafter:\n%+v", before, now)
 	}
 }
 
@@ -161,33 +199,16 @@ func TestInsideSystemdConfinesNumafitd(t *testing.T) {
 			t.Errorf("%s %s, not %s", word, is, want)
 		}
 	}
-	for _, path := range []string{"/etc/x", "/usr/x", "/var/lib/x", "/sys/kernel/mm/ksm/run", "/proc/sys/kernel/panic"} {
+	for _, path := range []string{"/etc/x", "/usr/x", "/var/lib/x", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/kernel/panic"} {
+		n.run("busybox", "sh", "-c", ": >"+path) // outside it can
 		if out, err := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-m", "busybox", "sh", "-c", ": >"+path).CombinedOutput(); err == nil {
 			t.Errorf("%s can be written in its mount namespace: %s", path, out)
 		}
+		if strings.HasSuffix(path, "/x") {
+			n.must(os.Remove(path))
+		}
 	}
-	if out, err := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-m", "busybox", "sh", "-c", ": >/run/numafit/x; rm /run/numafit/x").CombinedOutput(); err != nil {
+	if out, err := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-m", "busybox", "sh", "-c", ": >/run/numafit/x && rm /run/numafit/x").CombinedOutput(); err != nil {
 		t.Errorf("its own folder cannot be written: %s", out)
 	}
-}
-
-// killContainer ends a container's first process, which nobody has asked for.
-func (n *node) killContainer(p *pod, name string) {
-	n.Helper()
-	id := p.containers[name]
-	n.must(syscall.Kill(n.pid(id), syscall.SIGKILL))
-	n.await(name+" to end", func() bool {
-		n.look()
-		return n.pods[p.name].containers[name] != id
-	})
-}
-
-// awaitAgain waits until the kubelet has started a container anew that has ended. Its own status still has the
-// old one as ready for a moment.
-func (n *node) awaitAgain(pod, container string) {
-	n.Helper()
-	n.await(container+" to run again", func() bool {
-		n.look()
-		return n.pods[pod].containers[container] != ""
-	})
 }

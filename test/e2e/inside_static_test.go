@@ -23,15 +23,19 @@ func TestInsideStaticPod(t *testing.T) {
 	n.runStatic("early", guaranteed, nil, []want{{name: "one", milli: 1000, memory: 32 * mi}})
 	early := n.others(n.checkAll())
 	n.configure(quietSetting)
+	movable := n.movable()
 	t.Cleanup(n.unitAgain)
 	n.rest("numafitd")
 	n.putManifest(daemonPod, n.staticDaemon())
 	n.awaitDaemonPod("")
 	n.awaitStatic(daemonPod) // its probe finds it ready
+	if by := n.status().SharedPool.Enforced; by != "cgroup" {
+		t.Errorf("the pod enforces the pool by %s", by)
+	}
 	if now := n.others(n.checkAll()); now != early {
 		t.Errorf("with the unit:\n%s\nwith the pod:\n%s", early, now)
 	}
-	n.awaitKeptOff(n.putAnnotated("quiet", guaranteed, notes{"numafit.io/quiet": "irq"}, want{name: "main", milli: 1000, memory: 32 * mi}))
+	n.awaitKeptOff(movable, n.putAnnotated("quiet", guaranteed, notes{"numafit.io/quiet": "irq"}, want{name: "main", milli: 1000, memory: 32 * mi}))
 	n.dropStatic("quiet")
 	own := n.runThree()
 	before := n.others(n.checkAll())
@@ -65,9 +69,9 @@ func (n *node) staticDaemon() []byte {
 		{"imagePullPolicy: IfNotPresent", "imagePullPolicy: Never"},
 		{"      readOnly: true\n      recursiveReadOnly: IfPossible\n", ""}, // components/own-cpus
 		{"    volumeMounts:\n", "    volumeMounts:\n    - {name: interrupts, mountPath: /host/proc/irq}\n" +
-			"    - {name: cpus, mountPath: /host/sys/devices/system/cpu}\n"}, // and quiet
-		{"  volumes:\n", "  volumes:\n  - {name: interrupts, hostPath: {path: /proc/irq}}\n" +
-			"  - {name: cpus, hostPath: {path: /sys/devices/system/cpu}}\n"},
+			"    - {name: cpus, mountPath: /host/sys/devices/system/cpu}\n"}, // components/quiet
+		{"  volumes:\n", "  volumes:\n  - {name: interrupts, hostPath: {path: /proc/irq, type: Directory}}\n" +
+			"  - {name: cpus, hostPath: {path: /sys/devices/system/cpu, type: Directory}}\n"},
 	} {
 		ok = ok && strings.Count(text, change[0]) == 1
 		text = strings.Replace(text, change[0], change[1], 1)

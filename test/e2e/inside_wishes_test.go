@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"strconv"
 	"testing"
 )
 
@@ -45,15 +44,4 @@ func TestInsideWishes(t *testing.T) {
 	for _, name := range []string{"own", "near", "shared", "there"} {
 		n.dropStatic(name)
 	}
-}
-
-// asList is a set as a kernel list.
-func asList(s set) (text string) {
-	for i := range s {
-		if text != "" {
-			text += ","
-		}
-		text += strconv.Itoa(i)
-	}
-	return text
 }
