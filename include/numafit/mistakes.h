@@ -5,7 +5,7 @@
 #include <numafit/vec.h>
 #include <stdbool.h>
 
-/* All that is wrong with somebody's settings, for a person who mends them in one go: readers and
+/* All that is wrong with somebody's settings, for a person who corrects them in one go: readers and
  * checks that are given a list (it may be NULL everywhere) add what they find to it and go on,
  * where they would have ended at the first one. Zeros are an empty list. */
 

@@ -34,7 +34,7 @@ static enum claim_got claim_get_take(const struct claim_get *g, const struct api
 		return CLAIM_REFUSED;
 	if (!text_equal(out->claim.uid, g->uid)) {
 		(void)err_set(e, ESTALE,
-			"resourceclaim %s: its uid is %s, not %s: it was deleted and made anew",
+			"resourceclaim %s: its uid is %s, not %s: it was deleted and created again",
 			g->name, out->claim.uid, g->uid);
 		return CLAIM_GONE;
 	}

@@ -87,8 +87,8 @@ static const struct row rows[] = {
 		.words = mode_words, .restart = true),
 	ROW("onAdopt", kind_word, on_adopt, "place",
 		"containers that were created while numafitd was away: place them now, or leave "
-		"them as they run. No container is given CPUs that another one was confined to by "
-		"somebody else and is left on; one that is confined to no CPUs runs on all of "
+		"them as they run. If another program has confined a container, and it is left so, "
+		"no other container gets its CPUs; one that is confined to no CPUs runs on all of "
 		"them, as the system's own processes do",
 		.words = adopt_words),
 	ROW("besideStaticKubelet", kind_word, beside_static_kubelet, "shadow",
@@ -101,7 +101,7 @@ static const struct row rows[] = {
 		"mode shadow: the kubelet's config file, whose policy is the one to publish",
 		.restart = true),
 	ROW("kubernetesVersion", kind_word, cpu_options.kubernetes, "auto",
-		"the release of Kubernetes whose kubelet is followed where they decide "
+		"the version of Kubernetes whose kubelet is followed where versions decide "
 		"differently. auto: that of the node's kubelet, where the API server is asked for "
 		"the node (a restart remembers it), else the newest",
 		.words = kubernetes_words),
@@ -113,7 +113,7 @@ static const struct row rows[] = {
 		.words = topology_scope_words),
 	ROW(TOPOLOGY_OPTIONS ".prefer-closest-numa-nodes", kind_bool_option,
 		prefer_closest_numa_nodes, "false",
-		"among sets of as many nodes prefer the one with the shorter distances"),
+		"among sets of as many NUMA nodes prefer the one with the shorter distances"),
 	ROW(TOPOLOGY_OPTIONS ".max-allowable-numa-nodes", kind_nodes_option,
 		max_allowable_numa_nodes, "",
 		"do not start on a machine with more NUMA nodes; not set: any number",
@@ -143,8 +143,8 @@ static const struct row rows[] = {
 		.words = memory_manager_words),
 	ROW("deviceMemory", kind_word, device_memory, "exclude",
 		"NUMA nodes whose memory is a device's, as a GPU's on GB200, GH200 and POWER9. "
-		"exclude: containers get none of it, and their cpuset.mems is without these nodes. "
-		"include: it is memory like any other, as for the kubelet",
+		"exclude: containers get none of it, and their cpuset.mems is without these NUMA "
+		"nodes. include: it is memory like any other, as for the kubelet",
 		.words = device_memory_words, .restart = true),
 	ROW("reservedSystemCPUs", kind_cpus, reserved_cpus, "",
 		"CPUs that are never given to one container alone", .restart = true),
@@ -158,11 +158,11 @@ static const struct row rows[] = {
 		"memory of each NUMA node that no container is placed on", .restart = true),
 	ROW("mergeVisitBudget", kind_number, merge_visit_budget, "3145728",
 		"steps that all searches for one event (a pod's start, a container's creation) "
-		"take together, then the best NUMA nodes found until then are taken; numafitd "
-		"takes 1 to 8388608, numafit decide 0, too: no bound",
+		"take together, then the best NUMA nodes found until then are taken. numafitd "
+		"refuses 0 and more than 8388608; with numafit decide 0 is no bound",
 		.unit = "steps", .max = INT64_MAX),
 	ROW("sharedPool.enforce", kind_word, pool_enforced, "auto",
-		"how containers are kept in the shared pool. cgroup: numafitd bounds the kubelet's "
+		"how containers are kept in the shared pool. cgroup: numafitd limits the kubelet's "
 		"cgroups, at once for all containers below them (cgroup v2, writable). updates: "
 		"the runtime updates one container after another. auto: cgroup where that can be",
 		.words = pool_enforced_words, .restart = true),
@@ -187,7 +187,8 @@ static const struct row rows[] = {
 		.words = defrag_mode_words),
 	ROW("defragment.movable", kind_word, defrag.movable, "annotated",
 		"mode auto: which containers may be moved. annotated: those of pods with the "
-		"annotation numafit.io/movable: \"true\"; all: but those of pods with \"false\"",
+		"annotation numafit.io/movable: \"true\"; all: every container except those of "
+		"pods with \"false\"",
 		.words = movable_words),
 	ROW("defragment.maxMoves", kind_number, defrag.moves_per_plan, "3",
 		"moves that one plan has at most", .unit = "moves", .min = 1,
@@ -369,7 +370,8 @@ static const struct row rows[] = {
 		"it is written that often even if nothing has changed", .min = HEARTBEAT_MIN_MS,
 		.max = HEARTBEAT_MAX_MS),
 	ROW("nodeResourceTopology.takeOver", kind_bool, nrt_take_over, "false",
-		"write it even where somebody else does, too; false: log that, and leave it alone"),
+		"write it even where another program does, too; false: log that, and leave it "
+		"alone"),
 	ROW("nodeResourceTopology.topologyPolicies", kind_bool, nrt_policies, "false",
 		"with the deprecated field topologyPolicies, too, for old schedulers"),
 	ROW("nodeResourceTopology.podsFingerprint", kind_word, nrt_fingerprint,

@@ -15,7 +15,7 @@ struct watched_file {
 	char *key;
 	/* The owner's, 0 at first: how often it has written the file again, and whether that was
 	 * logged. */
-	unsigned mends;
+	unsigned rewrites;
 	bool logged;
 };
 

@@ -91,7 +91,7 @@ int plugin_directory_check(const char *path, struct err *e)
 	/* a mount goes on showing a directory that is no more, and nothing can be made in it */
 	if (st.st_nlink == 0)
 		return err_set(e, ENOENT,
-			"directory %s was removed: the mount that shows it has to be made anew",
+			"directory %s was removed: the mount that shows it has to be made again",
 			path);
 	return 0;
 }

@@ -22,8 +22,8 @@ struct facts {
 	struct pod pod;
 	struct ask ask; /* of a container whose pod's others are not known: the pod has it alone */
 	const struct lease_claim *tokens; /* that it has come for; NULL: none */
-	unsigned share_on[NODES_MAX]; /* of a claim's share: its CPUs, all on one NUMA node */
-	bool settled;              /* the pod's first container has settled where it is: */
+	unsigned share_on[NODES_MAX];     /* of a claim's share: its CPUs, all on one NUMA node */
+	bool settled;                     /* the pod's first container has settled where it is: */
 	struct hint affinity;
 };
 
@@ -358,7 +358,7 @@ static void finish_container(
 		!q->container->ask.guaranteed)
 		assumed = "its pod has resources of its own, or may have, and was not known as its "
 			  "sandbox started: it shares the node's CPUs (podsAPI.enabled or "
-			  "podsWatch.enabled lets numafitd know pods; make this one anew)";
+			  "podsWatch.enabled lets numafitd know pods; create this one again)";
 	else if (q->settings->topology_scope == SCOPE_POD && !*d->message) {
 		if (f->settled)
 			assumed = "aligned with the pod's first container";
@@ -522,7 +522,8 @@ static void admit_container(
 	finish_container(q, &f, d);
 }
 
-/* A scheduler has chosen the NUMA node: all of it lies there, whatever the node's policy is for others. */
+/* A scheduler has chosen the NUMA node: all of it lies there, whatever the node's policy is for
+ * others. */
 static void admit_share(
 	const struct admit_question *q, struct budget *budget, struct arena *a, struct decision *d)
 {

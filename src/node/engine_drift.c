@@ -24,8 +24,7 @@ void engine_must_update(struct engine *g, const char *container_id)
 	ledger_set_misplaced(g->ledger, container_id, true);
 }
 
-static void take_updates_of(
-	struct engine *g, bool exclusive, size_t max, struct update_list *ups)
+static void take_updates_of(struct engine *g, bool exclusive, size_t max, struct update_list *ups)
 {
 	for (size_t i = 0; i < ledger_count(g->ledger) && ups->nr < max; i++) {
 		const struct holding *h = ledger_at(g->ledger, i);

@@ -163,18 +163,18 @@ static void add_no_remedy(struct text *t, const struct diagnosis *d, const struc
 
 	if (d->class == REFUSAL_TOKENS && d->resize)
 		text_add(t,
-			"Its CPUs are as many as its numafit.io/cpu: make the pod anew with more, or fewer");
+			"Its CPUs are as many as its numafit.io/cpu: create the pod again with more, or fewer");
 	else if (d->class == REFUSAL_TOKENS && q->container)
-		text_add(t, "Fits when the pod is made anew, with tokens of its own");
+		text_add(t, "Fits when the pod is created again, with tokens of its own");
 	else if (d->class == REFUSAL_TOKENS)
 		text_add(
 			t, "Ask for whole CPUs in a Guaranteed pod, or for none of numafit.io/cpu");
 	else if (d->class == REFUSAL_CLAIM)
-		text_add(t, "The kubelet tries again; if it stays so, make the pod anew");
+		text_add(t, "The kubelet tries again; if it stays so, create the pod again");
 	else if (d->class == REFUSAL_WISH)
-		text_add(t, "Mend the annotation, and make the pod anew");
+		text_add(t, "Correct the annotation, and create the pod again");
 	else if (d->class == REFUSAL_SHARES && d->resize)
-		text_add(t, "Make the pod anew");
+		text_add(t, "Create the pod again");
 	else if (d->class == REFUSAL_POLICY || d->class == REFUSAL_SHARES)
 		text_add(t, "%s fits on no node like this one: nothing that was tried would help",
 			anew);

@@ -144,7 +144,8 @@ static int grow_cpus(struct change *c)
 	return rc ? rc : check_pool(c);
 }
 
-/* Isolated CPUs come last where it does not wish for them, and others last where it would like them.
+/* Isolated CPUs come last where it does not wish for them, and others last where it would like
+ * them.
  */
 static int grow_cpus_by_wish(struct change *c)
 {
@@ -282,7 +283,7 @@ static int resize_within_pod(struct change *c, const struct holding *h, const st
 	return same ? 0
 		    : decision_refuse(c->d, REFUSED_FOR_SHARES, "UnexpectedAdmissionError",
 			      "Resize failed due to the CPUs and memory of its pod (spec.resources) "
-			      "being shared out as the pod starts, until it ends: make the pod anew");
+			      "being shared out as the pod starts, until it ends: create the pod again");
 }
 
 static int resize_booked(struct change *c, const struct holding *h, const struct request *req)

@@ -39,7 +39,8 @@ static const struct program program = {
 	.summary = "show, explain and try what numafit decides",
 	.about =
 		"What numafitd, the node daemon that pins containers to NUMA nodes, has decided on "
-		"this node and why; and what it would decide. No verb changes the node.",
+		"this node and why; and what it would decide. No verb but defrag --apply changes "
+		"the node.",
 	.commands = verbs,
 	.nr = sizeof verbs / sizeof *verbs,
 	.sections = sections,

@@ -338,7 +338,7 @@ static int check_page_address(struct extender_config *c, struct err *e)
 
 /* What no key alone can show. */
 static const struct {
-	const char *key; /* where it is to be mended */
+	const char *key; /* where it is to be corrected */
 	int (*check)(struct extender_config *c, struct err *e);
 } checks[] = {
 	{"tls", check_server_pair},

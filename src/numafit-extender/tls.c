@@ -86,7 +86,7 @@ static void reload_tls_files(void *ctx)
 	if (rc) {
 		if (!text_equal(e.text, t->why.text)) /* else it is in the log already */
 			log_line(LOG_ERROR, "tls-refused",
-				"error=%s action=\"mend the files: until then those before them "
+				"error=%s action=\"repair the files: until then those before them "
 				"serve\"",
 				log_text(text, sizeof text, e.text));
 		t->why = e;

@@ -335,7 +335,7 @@ static bool cluster_is_wanted(const struct daemon *d)
 }
 
 /* Whatever is the matter, containers are placed: a file may come later or be half-written, and one
- * that is wrong is mended without ending who places them. */
+ * that is wrong is corrected without ending who places them. */
 static void note_unusable(struct cluster *c, const struct err *e)
 {
 	char why[2 * sizeof e->text];
@@ -343,7 +343,7 @@ static void note_unusable(struct cluster *c, const struct err *e)
 	if (!text_equal(c->unusable.text, e->text)) {
 		backoff_reset(&c->try_again); /* somebody is at it */
 		log_line(LOG_ERROR, "credentials-unusable",
-			"error=%s action=\"mend it, or set apiServer.kubeconfig to another one: "
+			"error=%s action=\"repair it, or set apiServer.kubeconfig to another one: "
 			"it is tried again when it changes, and every %d s; until then containers "
 			"are placed and nothing is sent to the API server\"",
 			log_text(why, sizeof why, e->text), TRY_AGAIN_MAX_MS / MS_PER_S);

@@ -494,7 +494,7 @@ static void log_ignored(
 		log_text(container, sizeof container, ask->name),
 		ignored->odd ? "error" : "annotation",
 		log_text(what, sizeof what, ignored->odd ? ignored->odd : ignored->annotation),
-		ignored->odd ? "\"mend the pod's annotation\""
+		ignored->odd ? "\"correct the pod's annotation\""
 			     : "\"if pods may wish for that, add it to podWishes.allowed\"");
 }
 

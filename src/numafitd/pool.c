@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 /* AGAIN_MS: between two attempts at what could not be written. Another program that writes a cgroup
- * over and over is answered MENDS_MAX times in a row, and then at that pace. WATCHED_SPARE: that
+ * over and over is answered REWRITES_MAX times in a row, and then at that pace. WATCHED_SPARE: that
  * many cgroups that are gone may be watched meanwhile. */
-enum { AGAIN_MS = 1000, MENDS_MAX = 10, WATCHED_SPARE = 64 };
+enum { AGAIN_MS = 1000, REWRITES_MAX = 10, WATCHED_SPARE = 64 };
 
 static struct bounds *bounds_of(const struct daemon *d)
 {
@@ -118,12 +118,12 @@ static void on_bound_touched(void *ctx, struct watched_file *f)
 	struct bounds *b = bounds_of(d);
 	struct bounds_node *n = b ? bounds_find(b, f->key) : NULL;
 
-	if (!n || f->mends >= MENDS_MAX || !note_if_changed(d, n))
+	if (!n || f->rewrites >= REWRITES_MAX || !note_if_changed(d, n))
 		return;
 	if (!f->logged)
 		log_rewritten(f);
 	f->logged = true;
-	if (++f->mends == MENDS_MAX)
+	if (++f->rewrites == REWRITES_MAX)
 		loop_timer_set(d->follow.pool->again, AGAIN_MS);
 	pool_follow_event(d);
 }
@@ -329,10 +329,10 @@ static void try_again(void *ctx)
 		return;
 	for (size_t i = 0; i < p->watched.nr; i++) {
 		struct watched_file *f = p->watched.at[i].file;
-		bool was_held = f->mends >= MENDS_MAX;
+		bool was_held = f->rewrites >= REWRITES_MAX;
 		struct bounds_node *n = was_held ? bounds_find(bounds_of(d), f->key) : NULL;
 
-		f->mends = 0;
+		f->rewrites = 0;
 		if (n)
 			(void)note_if_changed(d, n);
 	}

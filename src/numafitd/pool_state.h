@@ -10,7 +10,7 @@
 struct pool_bounds {
 	struct cgroup_tree tree; /* root "": cgroups cannot enforce the pool here */
 	struct loop_timer *again, *watch_due;
-	struct watched_files watched; /* by path; mends: in this second */
+	struct watched_files watched; /* by path; rewrites: in this second */
 	struct {
 		VEC(char *);
 	} to_watch;          /* cgroups that have been written */

@@ -19,17 +19,18 @@ enum { KUBELET_PERIOD_US = 100 * 1000 };
 
 /* Pods are seen to in rounds of that length, between which the loop serves whoever waits. AGAIN_MS:
  * between two attempts at what could not be written. Another program that writes a quota over and
- * over is answered MENDS_MAX times, and then at that pace. */
-enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, MENDS_MAX = 10 };
+ * over is answered REWRITES_MAX times, and then at that pace. */
+enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, REWRITES_MAX = 10 };
 
 struct quotas {
 	struct cgroup_tree cpu; /* root "": it cannot be written */
 	struct loop_timer *turn, *again;
 	struct {
 		VEC(char *);
-	} due;                        /* pods that are to be seen to, in order */
-	struct watched_files watched; /* pods' cgroups, by pod_uid; mends: since the last pause */
-	char *at; /* the pod that the sweep looked at last; NULL: none in this round */
+	} due; /* pods that are to be seen to, in order */
+	struct watched_files
+		watched; /* pods' cgroups, by pod_uid; rewrites: since the last pause */
+	char *at;        /* the pod that the sweep looked at last; NULL: none in this round */
 	uint64_t rewritten;
 	struct err problem; /* of a write; code 0: there is none */
 	char *failed_pod;   /* it was that pod's; else NULL */
@@ -62,7 +63,7 @@ static void on_quota_touched(void *ctx, struct watched_file *f)
 
 	if (!l || cgroup_read_quota(&q->cpu, l->place, &found, NULL) || !found.limited)
 		return;
-	if (f->mends++ < MENDS_MAX)
+	if (f->rewrites++ < REWRITES_MAX)
 		quota_note_pod(d, f->key);
 	else
 		loop_timer_set(q->again, AGAIN_MS);
@@ -408,7 +409,7 @@ static void try_again(void *ctx)
 	struct daemon *d = ctx;
 
 	for (size_t i = 0; i < d->follow.quotas->watched.nr; i++)
-		d->follow.quotas->watched.at[i].file->mends = 0;
+		d->follow.quotas->watched.at[i].file->rewrites = 0;
 	quota_note_all(d);
 }
 

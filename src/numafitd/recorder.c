@@ -110,7 +110,7 @@ static const char *remedy(int error)
 	for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
 		if (remedies[i].error == error)
 			return remedies[i].text;
-	return "mend the file system of runDirectory, or choose another one";
+	return "repair the file system of runDirectory, or choose another one";
 }
 
 /* Without entries no pool is known: without entries a record that releases nobody does. */
@@ -257,11 +257,11 @@ static int refuse_behind(const struct daemon *d, struct err *e)
 	 * same */
 	const int code = d->recorder.error.code ? d->recorder.error.code : EIO;
 
-	return err_set(e, code, "%s: %s",
+	return err_set(e, code, "%s%s%s",
 		d->recorder.journal
 			? "an earlier change is missing in it, and it cannot be written anew"
 			: "it cannot be written since numafitd has started",
-		d->recorder.error.text);
+		*d->recorder.error.text ? ": " : "", d->recorder.error.text);
 }
 
 static int record(void *ctx, const struct record *r, struct err *e)

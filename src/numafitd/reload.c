@@ -224,7 +224,7 @@ static void note_reload(struct daemon *d, int rc, const struct err *e)
 	r->refusals++;
 	r->refused = *e;
 	log_line(LOG_ERROR, "config-refused",
-		"error=%s action=\"mend it: until then all settings stay as they are\"",
+		"error=%s action=\"correct it: until then all settings stay as they are\"",
 		log_text(buf, sizeof buf, e->text));
 }
 

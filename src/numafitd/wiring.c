@@ -454,7 +454,7 @@ static void log_left(const struct daemon *d)
 	if (nr)
 		log_line(confined ? LOG_WARN : LOG_INFO, "left-as-it-runs",
 			"containers=%u confined=%u cpus=%s text=\"no container gets these CPUs for "
-			"itself\" action=\"make them anew, or set onAdopt to place and restart "
+			"itself\" action=\"create them again, or set onAdopt to place and restart "
 			"numafitd\"",
 			nr, confined, cpuset_format(&ledger_view(l)->left, cpus, sizeof cpus));
 }
@@ -480,13 +480,14 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	engine_correct_moved(d->engine, what->containers, what->nr, &ups);
 	end_claims_without_driver(d);
 	pool_follow_event(d); /* or the reply would give CPUs to one while others still run there */
-	if (d->follow.moves) /* the reply waits for a copy that begins now */
+	if (d->follow.moves)  /* the reply waits for a copy that begins now */
 		mover_note_synchronized(moves_mover(d->follow.moves));
 	reply_with(d, &ups, reply);
 	log_line(LOG_INFO, "synchronized",
 		"pods=%zu containers=%zu held=%zu updates=%zu read=%zu read_later=%zu took_us=%llu",
 		what->nr_pods, what->nr, ledger_count(engine_ledger(d->engine)), reply->nr_updates,
-		looks.read, looks.later, (unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
+		looks.read, looks.later,
+		(unsigned long long)((loop_monotonic_ns() - from) / NS_PER_US));
 	log_left(d);
 	quota_note_all(d);
 	vec_fini(&ups);

@@ -125,7 +125,7 @@ func (s *soak) reloadBroken() {
 	s.reloadWrong(wrong[s.IntN(len(wrong))])
 }
 
-// reloadWrong changes nothing, whatever happens until somebody mends the file.
+// reloadWrong changes nothing, whatever happens until somebody rewrites the file.
 func (s *soak) reloadWrong(text string) {
 	life := s.d.life
 	if refused := s.d.put(text); refused == "" && s.d.inChain() && !s.d.isEnding() {

@@ -137,7 +137,7 @@ static void what_came_of_it_is_said(void **state)
 			"resourceclaim default/c1-numa: not found"},
 		{{PATH, .body = CLAIM("u-2", ALLOCATED)}, CLAIM_GONE,
 			"resourceclaim default/c1-numa: its uid is u-2, not u-1: it was deleted and "
-			"made anew"},
+			"created again"},
 		{{PATH, .body = CLAIM("u-1", "")}, CLAIM_NOT_ALLOCATED,
 			"resourceclaim default/c1-numa: status: allocation: it is not allocated yet"},
 		{{PATH, .status = 403,

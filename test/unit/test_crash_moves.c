@@ -416,7 +416,8 @@ static void one_life(struct rig *r, unsigned round)
 	remember_files(r);
 	look_at_what_is_left(r);
 	EACH_BOX(r, b)
-	if (b->stays) { /* its memory may be where the journal has none for it: a sweep mends it */
+	if (b->stays) { /* its memory may be where the journal has none for it: a sweep rewrites it
+			 */
 		b->loose = true;
 		b->was.known = false;
 		let_it_stay(r, b, false);

@@ -30,7 +30,7 @@ static void a_failing_disk_refuses_containers_and_changes_nothing(void **state)
 		const char *action;
 	} table[] = {
 		{FAULT_ENOSPC, ENOSPC, "make room"},
-		{FAULT_EIO, EIO, "mend the file system"},
+		{FAULT_EIO, EIO, "repair the file system"},
 		{FAULT_EROFS, EROFS, "mount the file system"},
 	};
 	struct rig *r = *state;

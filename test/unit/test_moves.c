@@ -656,7 +656,8 @@ static void a_runtime_that_has_not_heard_of_a_move_is_given_the_new_place(void *
 	end(r);
 }
 
-/* The runtime has yet to learn the end of the first move, and the kernel takes its time for the second. */
+/* The runtime has yet to learn the end of the first move, and the kernel takes its time for the
+ * second. */
 static void no_answer_to_synchronize_has_a_cpuset_while_a_move_goes_on(void **state)
 {
 	struct box *small;

@@ -104,12 +104,15 @@ static void its_own_writes_are_not_those_of_another_program(void **state)
 	(void)state;
 	(void)start_box(r, 0, 0);
 	(void)start_box(r, 1, 4);
-	(void)place_box(r, 2, 4, "/kubepods/burstable/podp2/c2"); /* so pods there are bounded one by one */
-	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpuset.cpus"), "8-15");
+	(void)place_box(
+		r, 2, 4, "/kubepods/burstable/podp2/c2"); /* so pods there are bounded one by one */
+	assert_string_equal(
+		content(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpuset.cpus"), "8-15");
 	r->box[2].c.runs = false;
 	call(r, NRI_CALL_STOP, &r->box[2]);
 	wait_until(r, is_quiet);
-	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpuset.cpus"), "0-15");
+	assert_string_equal(
+		content(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpuset.cpus"), "0-15");
 	pass_rounds(r, &r->box[0]);
 	assert_int_equal(pool_status(&r->d).rewritten, 0);
 	rig_free(r);
@@ -138,7 +141,8 @@ static bool has_a_problem(struct rig *r)
 	return pool_status(&r->d).problem != NULL;
 }
 
-/* One that cannot be written keeps no other one from losing CPUs, nor what is bounded from starting. */
+/* One that cannot be written keeps no other one from losing CPUs, nor what is bounded from
+ * starting. */
 static void one_that_cannot_be_written_concerns_nobody_else(void **state)
 {
 	static const char first[] = "sys/fs/cgroup/kubepods/podp1/cpuset.cpus",
@@ -155,7 +159,8 @@ static void one_that_cannot_be_written_concerns_nobody_else(void **state)
 	r->refusal = "podp1/cpuset.cpus";
 	(void)create_box(r, 3, 2);
 	break_cgroup(r, second, true);
-	(void)place_box(r, 2, 0, "/kubepods/podp2/c2"); /* it shares, below what cannot be bounded */
+	(void)place_box(
+		r, 2, 0, "/kubepods/podp2/c2"); /* it shares, below what cannot be bounded */
 	assert_null(held(r, &r->box[2]));
 	r->refusal = NULL;
 	call(r, NRI_CALL_RUN_POD, name_box(r, 4, 0));
@@ -224,7 +229,8 @@ static bool is_placed(struct rig *r)
 	return is_enforced(r) && is_as_held(r, &r->box[1]);
 }
 
-/* It came while the daemon was away, and the CPUs that it is given then are others' as long as these can stay there. */
+/* It came while the daemon was away, and the CPUs that it is given then are others' as long as
+ * these can stay there. */
 static void a_container_that_came_meanwhile_is_placed_once_the_pool_is_written(void **state)
 {
 	struct rig *r = begin();

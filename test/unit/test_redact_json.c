@@ -83,8 +83,9 @@ static void names_are_replaced_and_nothing_else_is(void **state)
 /* No pod of them need be on the node. */
 static void namespaces_that_only_the_settings_name_are_redacted(void **state)
 {
-	static const char status[] = "{\"settings\":{\"namespaces\":\"names=secret,kube-*,of.two "
-				     "cpus=shared; names=third; names=secret,fourth reserved=true\"}}";
+	static const char status[] =
+		"{\"settings\":{\"namespaces\":\"names=secret,kube-*,of.two "
+		"cpus=shared; names=third; names=secret,fourth reserved=true\"}}";
 	struct redaction *r = redaction_new();
 
 	(void)state;

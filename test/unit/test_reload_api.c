@@ -147,7 +147,8 @@ static void unusable_credentials_are_tried_until_they_work(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		put_file(r, "kubeconfig", bad[i].text);
 		if (!i || strcmp(bad[i].refused, bad[i - 1].refused))
-			assert_non_null(strstr(await_line(r, bad[i].refused), "action=\"mend it"));
+			assert_non_null(
+				strstr(await_line(r, bad[i].refused), "action=\"repair it"));
 		assert_newcomer(r, "best-effort", false);
 		assert_credentials(r, bad[i].refused, i + 1);
 	}

@@ -71,6 +71,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 Y
 printf 'listen: 127.0.0.1:0\nmetrics: {address: "127.0.0.1:0"}\nkubeconfig: %s\nplugins:\n- name: NodeResourceTopologyMatch\n' \
 	"$dir/kubeconfig" >"$dir/extender.yaml"
+rm "$dir/log" # or numafitd's line might be found in it
 "$bin/numafit-extender" --config "$dir/extender.yaml" >"$dir/log" 2>&1 &
 extender=$!
 served started metrics_port
