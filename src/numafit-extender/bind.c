@@ -239,12 +239,17 @@ static void pod_path(const struct bind *b, char path[API_PATH_MAX], const char *
 	text_add(&t, "%s", tail);
 }
 
-static void look_up_pod(struct bind *b)
+static void get_pod(struct bind *b, void (*done)(void *ctx, const struct api_answer *answer))
 {
 	char path[API_PATH_MAX];
 
 	pod_path(b, path, "");
-	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, on_pod_looked_up);
+	b->call = api_call(b->x->api, &(struct api_ask){.path = path}, b, done);
+}
+
+static void look_up_pod(struct bind *b)
+{
+	get_pod(b, on_pod_looked_up);
 }
 
 static void on_bound(void *ctx, const struct api_answer *answer)
@@ -477,6 +482,22 @@ static void decide_bind(struct bind *b, struct json_t *pod)
 	question_fini(&p.of);
 }
 
+/* A pod that is not known here, as the API server has it: it is too new for the watch, or there was
+ * no room for it. */
+static void on_unknown_pod(void *ctx, const struct api_answer *answer)
+{
+	struct bind *b = ctx;
+	struct api_meta meta;
+
+	if (found_by(answer, &meta) != FOUND_POD || !text_equal(meta.uid, b->ask.uid) ||
+		*extender_pod_json_node(answer->body)) {
+		on_pod_looked_up(b, answer);
+		return;
+	}
+	b->call = NULL;
+	decide_bind(b, answer->body);
+}
+
 static struct bind *bind_of(const struct extender *x, const char *uid)
 {
 	struct bind *b = x->binds;
@@ -530,11 +551,12 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 		bind_fail(
 			b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);
 	else if (!pod)
-		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s is not known yet, try again", ask.name);
+		get_pod(b, on_unknown_pod);
 	else if (decide_same_pod(x, ask.uid, ask.ns, ask.name, &another))
 		bind_fail(b, BIND_REFUSED, "numafit: %s", another.text);
 	else
 		decide_bind(b, pod);
+	api_json_free(pod);
 	return 0;
 }
 

@@ -25,16 +25,18 @@ struct json_t *decide_known_pod(const struct extender *x, const char *uid)
 int decide_same_pod(
 	const struct extender *x, const char *uid, const char *ns, const char *name, struct err *e)
 {
-	const struct json_t *pod = decide_known_pod(x, uid);
+	struct json_t *pod = decide_known_pod(x, uid);
 	struct api_meta known;
+	int rc = 0;
 
 	if (!pod)
 		return 0;
 	api_json_meta(pod, &known);
-	if (text_equal(known.ns, ns) && text_equal(known.name, name))
-		return 0;
-	return err_set(
-		e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns, name);
+	if (!text_equal(known.ns, ns) || !text_equal(known.name, name))
+		rc = err_set(e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns,
+			name);
+	api_json_free(pod);
+	return rc;
 }
 
 int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
@@ -163,8 +165,7 @@ char *decide_filter(
 	struct kept_node kept = {0};
 	if (fitting == 1 && !bound_to)
 		kept = keep_node(x, &a, args.node[last].name, 0);
-	kept_put(x->kept, a.pod.pod.uid, extender_pod_json_keep(args.pod), &kept,
-		fitting == 1 && !bound_to, now_ms);
+	kept_put(x->kept, a.pod.pod.uid, args.pod, &kept, fitting == 1 && !bound_to, now_ms);
 	char *text = extender_filter_write(&args, v, &out->len);
 	question_fini(&a);
 	extender_args_fini(&args);
@@ -198,8 +199,7 @@ static void keep_best(struct extender *x, const struct question *a,
 		for (size_t i = 0; i < args->nr && nr < KEPT_NODES_MAX; i++)
 			if (equal ? score[i] == least : score[i] > least)
 				best[nr++] = keep_node(x, a, args->node[i].name, score[i]);
-	kept_put(x->kept, a->pod.pod.uid, extender_pod_json_keep(args->pod), best, nr,
-		loop_wall_ms());
+	kept_put(x->kept, a->pod.pod.uid, args->pod, best, nr, loop_wall_ms());
 }
 
 char *decide_prioritize(

@@ -58,8 +58,9 @@ struct extender {
 		char *text; /* NULL: not made yet */
 		size_t len;
 		uint64_t made_ns;
-	} shown;                   /* the metrics, the last time */
-	uint64_t stranger_said_ns; /* 0: not yet */
+	} shown;                      /* the metrics, the last time */
+	uint64_t stranger_said_ns;    /* of line_is_due() */
+	uint64_t crowded_out_said_ns; /* the same, of pods */
 	bool stopping;
 };
 
@@ -72,13 +73,23 @@ bool state_ready(const struct extender *x, const char **why);
 /* Whether that list is known and followed now, or is not asked for. */
 bool state_follows(const struct extender *x, enum extender_watch which);
 
+/* Whether a line is due that others can cause as often as they like: it is said once a minute.
+ * *said_ns: when it was said, or 0; now, if it is due. */
+bool line_is_due(uint64_t *said_ns);
+
+/* pods.c: bytes that pods may take, as text, in each of unbound and kept: an ordinary one has 600,
+ * and one of 512 containers with 64 requests and limits each 1 MiB. Of the 512Mi that the
+ * Deployment may use requests may hold 192 (maxHeldBytes), and a page of a list takes 100 while it
+ * is read: these two leave 124 for the cluster's own state. */
+enum { PODS_BYTES_MAX = 48 << 20 };
+
 /* pods.c: pods from their creation until they run, with what has to be known of them then. */
 struct unbound *unbound_new(void);
 void unbound_free(struct unbound *u);
 void unbound_begin(struct unbound *u);
 void unbound_sweep(struct unbound *u);
-/* pod: one from extender_pod_json_keep(), taken over. */
-void unbound_put(struct unbound *u, const char *uid, struct json_t *pod);
+/* False: others take all the room, and no more is known of it than that it is there. */
+bool unbound_put(struct unbound *u, const char *uid, const struct json_t *pod);
 /* It is bound by now, and does not run yet. */
 void unbound_bind(struct unbound *u, const char *uid, const char *ns, const char *workload);
 bool unbound_knows(const struct unbound *u, const char *uid);
@@ -87,12 +98,12 @@ bool unbound_knows(const struct unbound *u, const char *uid);
 const char *unbound_refuse(struct unbound *u, const char *uid, const char *ns);
 /* Whether it was there. */
 bool unbound_remove(struct unbound *u, const char *uid);
-/* As the watch has it, or NULL: it is bound, or not known. Borrowed. */
+/* As the watch has it, for api_json_free(); NULL: it is bound, not known, or there was no room. */
 struct json_t *unbound_find(const struct unbound *u, const char *uid);
 
-/* pods.c: what was decided of a pod, until it is bound. The oldest go beyond so many pods, or so
- * many bytes of them as text. */
-enum { KEPT_NODES_MAX = 64, KEPT_PODS_MAX = 8192, KEPT_BYTES_MAX = 64 << 20 };
+/* pods.c: what was decided of a pod, until it is bound. The oldest go beyond so many pods, or
+ * PODS_BYTES_MAX of them. */
+enum { KEPT_NODES_MAX = 64, KEPT_PODS_MAX = 8192 };
 struct kept_node {
 	uint64_t node;  /* kept_node_name() */
 	uint64_t zones; /* the NUMA nodes it would take, by id; 0: none of them matter */
@@ -101,14 +112,14 @@ struct kept_node {
 struct kept *kept_new(void);
 void kept_free(struct kept *k);
 uint64_t kept_node_name(const char *node);
-/* Replaces what was decided before; pod as for unbound_put(). One that by itself has more than
- * KEPT_BYTES_MAX is not kept. */
-void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct kept_node *node,
-	size_t nr, int64_t now_ms);
+/* Replaces what was decided before. A pod that by itself has more than PODS_BYTES_MAX is not
+ * kept. */
+void kept_put(struct kept *k, const char *uid, const struct json_t *pod,
+	const struct kept_node *node, size_t nr, int64_t now_ms);
 void kept_remove(struct kept *k, const char *uid);
 void kept_expire(struct kept *k, int64_t now_ms);
 size_t kept_count(const struct kept *k);
-/* NULL: nothing was decided, or is remembered. */
+/* For api_json_free(); NULL: nothing was decided, or is remembered. */
 struct json_t *kept_pod(const struct kept *k, const char *uid);
 const struct kept_node *kept_node_find(const struct kept *k, const char *uid, const char *node);
 
@@ -138,8 +149,8 @@ void question_fini(struct question *a);
 /* The node as plugins are to see it. False: it is not known; *out has its name alone in *node. */
 bool decide_candidate(
 	struct extender *x, const char *name, struct sched_node *node, struct sched_candidate *out);
-/* The pod of that uid, as the watch has it, else as the last decision had it; NULL: it is not
- * known, or bound. Borrowed. */
+/* The pod of that uid, as the watch has it, else as the last decision had it; NULL: neither has it,
+ * or it is bound. api_json_free(). */
 struct json_t *decide_known_pod(const struct extender *x, const char *uid);
 /* -EINVAL with text: the pod that is known by that uid has another name or namespace. */
 int decide_same_pod(

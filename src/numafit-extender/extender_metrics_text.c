@@ -70,6 +70,8 @@ static const struct metric extender_metrics[] = {
 		"Bound pods that their node's report does not contain yet."),
 	ROW("nodes_stale", GAUGE, U64, cluster.stale,
 		"Nodes whose report cannot be relied upon for now."),
+	ROW("pods_crowded_out_total", COUNTER, U64, pods_crowded_out,
+		"Pods to be bound that came while others took all the memory for them."),
 	ROW("plans_kept", GAUGE, U64, kept, "Pods whose decision is kept for their binding."),
 	ROW("avoided", GAUGE, U64, avoided,
 		"Workloads and nodes that are kept apart after a refusal."),

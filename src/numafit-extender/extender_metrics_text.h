@@ -49,6 +49,7 @@ struct extender_metrics {
 	uint64_t unreadable[NR_WATCHES];
 	bool synced[NR_WATCHES];
 	uint64_t crowded_out;       /* requests, by those that hold too much */
+	uint64_t pods_crowded_out;  /* times that there was no room for one that waits */
 	uint64_t closed[NR_CLOSED]; /* connections */
 	uint64_t strangers;         /* handshakes with a certificate that was not taken */
 	size_t kept, avoided, binding, unsettled;

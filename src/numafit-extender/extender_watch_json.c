@@ -256,8 +256,7 @@ static void copy_members(json_t *to, const json_t *from, const char *const *key)
 {
 	for (; *key; key++)
 		if (json_object_get(from, *key))
-			(void)json_object_set_new(
-				to, *key, json_deep_copy(json_object_get(from, *key)));
+			(void)json_object_set(to, *key, json_object_get(from, *key));
 }
 
 static json_t *watch_copy_containers(const json_t *list)
@@ -286,7 +285,7 @@ static json_t *watch_copy_annotations(json_t *from)
 	return copy;
 }
 
-json_t *extender_pod_json_keep(json_t *v)
+char *extender_pod_json_keep(const json_t *v)
 {
 	static const char *const of_metadata[] = {"namespace", "name", "uid", "ownerReferences",
 		NULL},
@@ -306,12 +305,11 @@ json_t *extender_pod_json_keep(json_t *v)
 	(void)json_object_set_new(
 		kept, "containers", watch_copy_containers(json_object_get(spec, "containers")));
 	copy_members(status, json_object_get(v, "status"), of_status);
-	return json_pack("{s:o, s:o, s:o}", "metadata", metadata, "spec", kept, "status", status);
-}
-
-size_t extender_pod_json_size(const json_t *kept)
-{
-	return kept ? json_dumpb(kept, NULL, 0, JSON_COMPACT) : 0;
+	json_t *all =
+		json_pack("{s:o, s:o, s:o}", "metadata", metadata, "spec", kept, "status", status);
+	char *text = json_dumps(all, JSON_COMPACT);
+	json_decref(all);
+	return text;
 }
 
 /* Reports */

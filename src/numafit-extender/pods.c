@@ -1,5 +1,6 @@
 /* Pods by uid: from their creation until they run, and what was decided of them until they are
- * bound, which is bounded in number and in time. */
+ * bound, which is bounded in number and in time. How large pods are, and how many wait, is up to
+ * their authors: what is kept of them is text, and bounded in bytes. */
 #include "extender.h"
 
 #include <codec/api_json.h>
@@ -26,11 +27,26 @@ static size_t uid_place(const void *at, size_t nr, size_t size, const char *uid,
 	return low;
 }
 
+/* Of a pod's text. */
+static size_t bytes_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+static struct json_t *read_pod(const char *text)
+{
+	struct json_t *pod = NULL;
+
+	if (text)
+		(void)api_json_parse(text, strlen(text), &pod, NULL);
+	return pod;
+}
+
 /* From their creation until they run */
 
 struct waiting {
 	char *uid;
-	struct json_t *pod;  /* NULL: bound */
+	char *pod;           /* NULL: bound, or there was no room */
 	char *ns, *workload; /* of a bound one */
 	bool refused;        /* it is known that its node has */
 	bool listed;         /* since unbound_begin() */
@@ -38,6 +54,7 @@ struct waiting {
 
 struct unbound {
 	VEC(struct waiting);
+	size_t bytes; /* of all pods */
 };
 
 struct unbound *unbound_new(void)
@@ -45,12 +62,18 @@ struct unbound *unbound_new(void)
 	return xcalloc(1, sizeof(struct unbound));
 }
 
-static void waiting_free(struct waiting *w)
+static void waiting_drop_pod(struct unbound *u, struct waiting *w)
 {
+	u->bytes -= bytes_of(w->pod);
+	free(steal(w->pod));
+}
+
+static void waiting_free(struct unbound *u, struct waiting *w)
+{
+	waiting_drop_pod(u, w);
 	free(w->uid);
 	free(w->ns);
 	free(w->workload);
-	api_json_free(w->pod);
 }
 
 void unbound_free(struct unbound *u)
@@ -58,7 +81,7 @@ void unbound_free(struct unbound *u)
 	if (!u)
 		return;
 	for (size_t i = 0; i < u->nr; i++)
-		waiting_free(&u->at[i]);
+		waiting_free(u, &u->at[i]);
 	vec_fini(u);
 	free(u);
 }
@@ -82,32 +105,40 @@ void unbound_sweep(struct unbound *u)
 		if (u->at[i].listed)
 			u->at[nr++] = u->at[i];
 		else
-			waiting_free(&u->at[i]);
+			waiting_free(u, &u->at[i]);
 	u->nr = nr;
 }
 
-static struct waiting *unbound_enter(struct unbound *u, const char *uid, struct json_t *pod)
+/* Without what was there of the pod. */
+static struct waiting *unbound_enter(struct unbound *u, const char *uid)
 {
 	bool found;
 	size_t i = unbound_place(u, uid, &found);
 
 	if (found)
-		api_json_free(u->at[i].pod);
+		waiting_drop_pod(u, &u->at[i]);
 	else
 		vec_insert(u, i)->uid = xstrdup(uid);
-	u->at[i].pod = pod;
 	u->at[i].listed = true;
 	return &u->at[i];
 }
 
-void unbound_put(struct unbound *u, const char *uid, struct json_t *pod)
+bool unbound_put(struct unbound *u, const char *uid, const struct json_t *pod)
 {
-	(void)unbound_enter(u, uid, pod);
+	struct waiting *w = unbound_enter(u, uid);
+	auto_free char *text = extender_pod_json_keep(pod);
+	size_t bytes = bytes_of(text);
+
+	if (u->bytes + bytes > PODS_BYTES_MAX)
+		return false;
+	w->pod = steal(text);
+	u->bytes += bytes;
+	return true;
 }
 
 void unbound_bind(struct unbound *u, const char *uid, const char *ns, const char *workload)
 {
-	struct waiting *w = unbound_enter(u, uid, NULL);
+	struct waiting *w = unbound_enter(u, uid);
 
 	if (w->workload)
 		return;
@@ -141,7 +172,7 @@ bool unbound_remove(struct unbound *u, const char *uid)
 
 	if (!found)
 		return false;
-	waiting_free(&u->at[i]);
+	waiting_free(u, &u->at[i]);
 	vec_remove(u, i);
 	return true;
 }
@@ -151,7 +182,7 @@ struct json_t *unbound_find(const struct unbound *u, const char *uid)
 	bool found;
 	size_t i = unbound_place(u, uid, &found);
 
-	return found ? u->at[i].pod : NULL;
+	return read_pod(found ? u->at[i].pod : NULL);
 }
 
 /* What was decided of them */
@@ -163,8 +194,7 @@ enum { KEPT_MS = 15 * 60 * 1000 };
 struct kept_plan {
 	char *uid;
 	int64_t at_ms;
-	struct json_t *pod;
-	size_t bytes; /* of the pod */
+	char *pod;
 	struct kept_node *node;
 	size_t nr;
 };
@@ -181,10 +211,10 @@ struct kept *kept_new(void)
 
 static void kept_plan_fini(struct kept *k, const struct kept_plan *p)
 {
-	k->bytes -= p->bytes;
+	k->bytes -= bytes_of(p->pod);
 	free(p->uid);
 	free(p->node);
-	api_json_free(p->pod);
+	free(p->pod);
 }
 
 void kept_free(struct kept *k)
@@ -223,24 +253,22 @@ static void kept_remove_oldest(struct kept *k)
 	kept_remove_at(k, oldest);
 }
 
-void kept_put(struct kept *k, const char *uid, struct json_t *pod, const struct kept_node *node,
-	size_t nr, int64_t now_ms)
+void kept_put(struct kept *k, const char *uid, const struct json_t *pod,
+	const struct kept_node *node, size_t nr, int64_t now_ms)
 {
-	size_t bytes = extender_pod_json_size(pod);
+	auto_free char *text = extender_pod_json_keep(pod);
+	size_t bytes = bytes_of(text);
 	bool found;
 
 	kept_remove(k, uid);
-	if (bytes > KEPT_BYTES_MAX) {
-		api_json_free(pod);
+	if (bytes > PODS_BYTES_MAX)
 		return;
-	}
-	while (k->nr == KEPT_PODS_MAX || k->bytes + bytes > KEPT_BYTES_MAX)
+	while (k->nr == KEPT_PODS_MAX || k->bytes + bytes > PODS_BYTES_MAX)
 		kept_remove_oldest(k);
 	struct kept_plan *p = vec_insert(k, kept_place(k, uid, &found));
 	*p = (struct kept_plan){.uid = xstrdup(uid),
 		.at_ms = now_ms,
-		.pod = pod,
-		.bytes = bytes,
+		.pod = steal(text),
 		.node = xcalloc(nr, sizeof *node),
 		.nr = nr};
 	k->bytes += bytes;
@@ -279,7 +307,7 @@ struct json_t *kept_pod(const struct kept *k, const char *uid)
 	bool found;
 	size_t i = kept_place(k, uid, &found);
 
-	return found ? k->at[i].pod : NULL;
+	return read_pod(found ? k->at[i].pod : NULL);
 }
 
 const struct kept_node *kept_node_find(const struct kept *k, const char *uid, const char *node)

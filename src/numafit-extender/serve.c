@@ -303,18 +303,15 @@ static void on_client_gone(void *ctx, struct http_exchange *exchange)
 	}
 }
 
-/* Anybody can make certificates: it is said once in a while. */
+/* Anybody can make certificates. */
 static void on_stranger(void *ctx, const char *why)
 {
-	enum { SAID_AGAIN_S = 60 };
 	struct extender *x = ctx;
-	uint64_t now_ns = loop_monotonic_ns();
 	char text[512];
 
 	x->measured.strangers++;
-	if (x->stranger_said_ns && now_ns - x->stranger_said_ns < SAID_AGAIN_S * (uint64_t)NS_PER_S)
+	if (!line_is_due(&x->stranger_said_ns))
 		return;
-	x->stranger_said_ns = now_ns;
 	log_line(LOG_WARN, "client-refused",
 		"error=%s action=\"if it is kube-scheduler, give it a certificate by "
 		"tls.clientCAFile with extendedKeyUsage=clientAuth\"",

@@ -39,13 +39,41 @@ static void note_refusal(
 		log_text(quoted, sizeof quoted, r.node), x->config.avoid ? "yes" : "no");
 }
 
+bool line_is_due(uint64_t *said_ns)
+{
+	enum { AGAIN_S = 60 };
+	uint64_t now_ns = loop_monotonic_ns();
+
+	if (*said_ns && now_ns - *said_ns < AGAIN_S * (uint64_t)NS_PER_S)
+		return false;
+	*said_ns = now_ns;
+	return true;
+}
+
+/* Who may create pods can have many large ones that no node has room for. */
+static void note_crowded_out(struct extender *x, const struct sched_pod *p)
+{
+	char text[512], pod[512];
+
+	x->measured.pods_crowded_out++;
+	if (!line_is_due(&x->crowded_out_said_ns))
+		return;
+	(void)snprintf(text, sizeof text, "%s/%s", p->ns, p->name);
+	log_line(LOG_WARN, "pods-crowded-out",
+		"pod=%s effect=\"it is read from the API server when it is bound\" action=\"look "
+		"for many or very large pods that wait for a node, and limit such pods in their "
+		"namespace by a ResourceQuota\"",
+		log_text(pod, sizeof pod, text));
+}
+
 /* Until it runs a pod may still be refused; that is counted once. */
 static void follow_start(struct extender *x, const struct extender_pod *p, struct json_t *v)
 {
 	const char *uid = p->pod.uid, *workload;
 
 	if (!*p->node && !p->ended) {
-		unbound_put(x->unbound, uid, extender_pod_json_keep(v));
+		if (!unbound_put(x->unbound, uid, v))
+			note_crowded_out(x, &p->pod);
 		return;
 	}
 	kept_remove(x->kept, uid);
@@ -64,6 +92,18 @@ static void follow_start(struct extender *x, const struct extender_pod *p, struc
 			p->refused, workload);
 	if (p->ended)
 		(void)unbound_remove(x->unbound, uid);
+}
+
+/* Whether the pod's binding was seen, and is what has put the hint on it, by somebody who may bind:
+ * it was not there before. If there was no room for the pod nobody knows that. */
+static bool is_seen_bound(
+	const struct extender *x, const struct extender_pod *p, const struct json_t *v)
+{
+	struct json_t *before = *p->node ? unbound_find(x->unbound, p->pod.uid) : NULL;
+	bool seen = before && !extender_pod_json_same_advice(before, v);
+
+	api_json_free(before);
+	return seen;
 }
 
 /* The node says so itself, also of pods whose sandbox it did not let start. No other one can. */
@@ -99,9 +139,7 @@ static int put_pod(struct watch *w, struct json_t *v, const struct sched_reader 
 
 	if (rc)
 		return rc;
-	/* the pod's binding, with a hint that was not there before, is by somebody who may bind */
-	const struct json_t *before = unbound_find(x->unbound, p.pod.uid);
-	bool seen_bound = *p.node && before && !extender_pod_json_same_advice(before, v);
+	bool seen_bound = is_seen_bound(x, &p, v);
 	follow_start(x, &p, v);
 	if (!*p.node) {
 		sched_cluster_note_unbound(x->cluster, p.pod.uid);

@@ -32,7 +32,12 @@ static void fuzz_pod(json_t *v, const struct sched_reader *r)
 	if (!every_node.ids.nr)
 		extender_every_node(&every_node);
 	int rc = extender_pod_json_read(v, r, &every_node, &p, &e);
-	json_t *kept = extender_pod_json_keep(v);
+	char *text = extender_pod_json_keep(v);
+	json_t *kept = NULL;
+
+	if (text)
+		assert(api_json_parse(text, strlen(text), &kept, NULL) == 0);
+	free(text);
 	if (rc) {
 		assert(e.text[0]);
 	} else {

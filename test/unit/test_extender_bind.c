@@ -409,7 +409,57 @@ static void a_pod_of_another_node_is_not_bound_again(void **state)
 	/* by the watch, or, before that has come, by the API server */
 	assert_int_equal(rig_ask(r, "/bind", args), FAKE_OK);
 	assert_non_null(strstr(r->answer, "numafit: pod a is bound to n1 already"));
-	bind_pod(r, "x", "n2", "{\"Error\":\"numafit: pod x is not known yet, try again\"}");
+	bind_pod(r, "x", "n2",
+		"{\"Error\":\"numafit: binding pod x: the server could not find the requested "
+		"resource\"}");
+}
+
+/* A pod whose owner's uid has so many bytes. */
+static json_t *pod_of_bytes(const char *name, size_t bytes)
+{
+	auto_free char *owner = xcalloc(bytes + 1, 1);
+
+	memset(owner, 'o', bytes);
+	return rig_pod(name, 0, owner);
+}
+
+/* Others' large pods, which nothing schedules, take all the memory that is for pods. */
+static void a_pod_that_there_is_no_room_for_is_bound_all_the_same(void **state)
+{
+	static const size_t sizes[] = {1 << 20, 1 << 14, 1 << 8, 1}; /* less and less is left */
+	enum { EACH = 64, PODS_PUT = EACH * (sizeof sizes / sizeof *sizes) };
+	struct rig *r = *state;
+	char name[16];
+
+	start(r);
+	for (unsigned i = 0; i < PODS_PUT; i++) {
+		(void)snprintf(name, sizeof name, "waits-%u", i);
+		rig_put(r, PODS, pod_of_bytes(name, sizes[i / EACH]));
+	}
+	(void)new_pod(r, "a", 4);
+	await_log(r, "event=pods-crowded-out pod=default/waits-");
+	bind_pod(r, "a", "n1", OK); /* nobody has asked about it: no decision is kept, either */
+	assert_int_equal(r->nr_look_ups, 1);
+	assert_non_null(strstr(hint_of(r), "\"numa\":\"1\""));
+}
+
+/* The scheduler's watch is ahead of ours. */
+static void a_pod_that_the_watch_has_not_shown_yet_is_bound(void **state)
+{
+	struct rig *r = *state;
+
+	start(r);
+	(void)json_array_append_new(r->list[PODS].items, rig_pod("a", 4, NULL));
+	bind_pod(r, "a", "n1", OK);
+	assert_int_equal(r->nr_look_ups, 1);
+	r->look_up_status = 503;
+	bind_pod(r, "b", "n1", "{\"Error\":\"numafit: binding pod b: not now\"}");
+	r->look_up_status = 0;
+	json_t *b = rig_pod("b", 1, NULL);
+	(void)json_object_set_new(json_object_get(b, "metadata"), "uid", json_string("another"));
+	(void)json_array_append_new(r->list[PODS].items, b);
+	bind_pod(r, "b", "n1", "{\"Error\":\"numafit: pod b is another one by now\"}");
+	assert_int_equal(r->nr_binds, 1);
 }
 
 static void a_restarted_extender_continues_after_kill_9(void **state)
@@ -452,6 +502,8 @@ int main(void)
 		T(a_uid_belongs_to_one_pod),
 		T(a_bound_uid_does_not_bind_another_name),
 		T(a_pod_of_another_node_is_not_bound_again),
+		T(a_pod_that_there_is_no_room_for_is_bound_all_the_same),
+		T(a_pod_that_the_watch_has_not_shown_yet_is_bound),
 		T(a_restarted_extender_continues_after_kill_9),
 	};
 

@@ -296,8 +296,9 @@ static void the_kept_part_of_a_pod_reads_the_same(void **state)
 	struct extender_pod before, after;
 
 	read_pod(w, parse(w, POD("n1", "u1", HINT)), &before);
-	json_t *kept = extender_pod_json_keep(w->v);
-	assert_non_null(kept);
+	auto_free char *text = extender_pod_json_keep(w->v);
+	assert_non_null(text);
+	json_t *kept = json_loads(text, 0, NULL);
 	read_pod(w, kept, &after);
 	assert_string_equal(after.pod.name, "p");
 	assert_string_equal(after.pod.uid, "u1");
