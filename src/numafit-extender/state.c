@@ -349,13 +349,14 @@ static void on_list_end(void *ctx)
 	start_watch_behind(w->x, w->which);
 }
 
-/* There is no such resource: then no node has any. */
+/* There is no such resource: then no node has any. If it was listed since, this is the word of an
+ * API server that did not know it yet. */
 static void on_resource_looked_up(void *ctx, const struct api_answer *answer)
 {
 	struct watch *w = ctx;
 
 	w->look = NULL;
-	if (answer->status != STATUS_NOT_FOUND || w->absent)
+	if (answer->status != STATUS_NOT_FOUND || w->absent || state_follows(w->x, w->which))
 		return;
 	w->absent = true;
 	sched_cluster_begin(w->x->cluster, kinds[w->which].in);

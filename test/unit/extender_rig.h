@@ -35,6 +35,9 @@ struct rig {
 	int watch_status;      /* how watches of pods are answered; 0: as they should be */
 	int gone_status;       /* how the first question whether a resource exists that is gone is
 				  answered */
+	int reports_status;    /* how lists of reports are answered; 0: as they should be */
+	bool look_waits;       /* the question whether reports exist is not answered by the rig */
+	struct fake_ask *look; /* that question */
 	int look_up_status;    /* how questions about one pod are answered; 0: as they should be */
 	unsigned nr_look_ups;
 	struct fake_ask *unanswered;
@@ -239,6 +242,12 @@ static inline int steal_status(int *status)
 	return was;
 }
 
+/* Whether a resource exists is asked so. */
+static inline bool rig_is_look(const char *path)
+{
+	return strstr(path, "?limit=1") && !strstr(path, "limit=1&");
+}
+
 static inline void rig_serve(void *ctx, struct fake_ask *q)
 {
 	struct rig *r = ctx;
@@ -263,8 +272,12 @@ static inline void rig_serve(void *ctx, struct fake_ask *q)
 		}
 		return;
 	}
-	if (l && !l->items && r->gone_status && strstr(q->path, "?limit=1") &&
-		!strstr(q->path, "limit=1&"))
+	if (l == &r->list[REPORTS] && r->look_waits && rig_is_look(q->path))
+		r->look = q;
+	else if (l == &r->list[REPORTS] && r->reports_status)
+		fake_api_answer(q, r->reports_status, NULL,
+			"{\"kind\":\"Status\",\"message\":\"not now\"}");
+	else if (l && !l->items && r->gone_status && rig_is_look(q->path))
 		fake_api_answer(q, steal_status(&r->gone_status), NULL,
 			"{\"kind\":\"Status\",\"message\":\"not now\"}");
 	else if (!l || !l->items)

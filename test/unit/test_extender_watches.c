@@ -93,6 +93,26 @@ static void whether_a_resource_is_gone_is_asked_until_that_is_known(void **state
 	assert_int_equal(r->gone_status, 0); /* it was asked, and for nothing */
 }
 
+/* While its CustomResourceDefinition is being installed one API server may know it before another.
+ */
+static void a_late_answer_does_not_take_away_what_was_listed_since(void **state)
+{
+	enum { UNAUTHORIZED = 401 /* asks for the resource, and soon for the list again */ };
+	struct rig *r = *state;
+
+	r->reports_status = UNAUTHORIZED;
+	r->look_waits = true;
+	rig_start(r);
+	FAKE_UNTIL(&r->f, r->look);
+	r->reports_status = 0;
+	await_metric(r, "\nnumafit_extender_watch_synced{resource=\"noderesourcetopologies\"} 1\n");
+	rig_await_ready(r);
+	rig_not_found(r->look);
+	fake_api_stay_quiet(&r->f);
+	filter(r, new_pod(r, "a", 4), FITS_N1);
+	assert_false(rig_said(r, "event=resource-absent"));
+}
+
 /* Though the API server is slow to list what comes before them. */
 static void events_of_before_the_start_are_of_pods_that_are_known(void **state)
 {
@@ -118,6 +138,7 @@ int main(void)
 		T(what_nodes_have_is_known_before_what_pods_ask_for),
 		T(a_watch_that_stays_broken_makes_a_replica_unready),
 		T(whether_a_resource_is_gone_is_asked_until_that_is_known),
+		T(a_late_answer_does_not_take_away_what_was_listed_since),
 		T(events_of_before_the_start_are_of_pods_that_are_known),
 	};
 
