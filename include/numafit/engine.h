@@ -332,10 +332,10 @@ bool engine_suits(const struct engine *g, const struct update *want, const struc
 bool engine_wants(const struct engine *g, const char *container_id, struct update *want);
 /* Its cpuset must be updated, with the next reply that can carry it or by engine_take_updates(). */
 void engine_must_update(struct engine *g, const char *container_id);
-/* Of the containers that must be updated and are seen to exist, at most max into *ups: they count
- * as updated. Those without CPUs of their own come first, for they may have to leave the CPUs that
- * the others get. */
-void engine_take_updates(struct engine *g, size_t max, struct update_list *ups);
+/* The containers that must be updated and are seen to exist, into *ups: they count as updated.
+ * Those without CPUs of their own come first, for they may have to leave the CPUs that the others
+ * get. Where the others have to leave CPUs instead, both are on these until all are updated. */
+void engine_take_updates(struct engine *g, struct update_list *ups);
 
 /* The machine has become *t, borrowed from here on; the one before may be freed. It has the same
  * NUMA nodes and kinds of memory, but other CPUs are online or other amounts of memory there

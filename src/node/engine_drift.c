@@ -24,9 +24,9 @@ void engine_must_update(struct engine *g, const char *container_id)
 	ledger_set_misplaced(g->ledger, container_id, true);
 }
 
-static void take_updates_of(struct engine *g, bool exclusive, size_t max, struct update_list *ups)
+static void take_updates_of(struct engine *g, bool exclusive, struct update_list *ups)
 {
-	for (size_t i = 0; i < ledger_count(g->ledger) && ups->nr < max; i++) {
+	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
 		const struct holding *h = ledger_at(g->ledger, i);
 		struct update want;
 
@@ -38,12 +38,12 @@ static void take_updates_of(struct engine *g, bool exclusive, size_t max, struct
 	}
 }
 
-void engine_take_updates(struct engine *g, size_t max, struct update_list *ups)
+void engine_take_updates(struct engine *g, struct update_list *ups)
 {
 	if (!ledger_view(g->ledger)->nr_misplaced)
 		return;
-	take_updates_of(g, false, max, ups);
-	take_updates_of(g, true, max, ups);
+	take_updates_of(g, false, ups);
+	take_updates_of(g, true, ups);
 }
 
 /* Enter what it is to have instead of what it lost, if that can be; else why not, into *why. */

@@ -187,16 +187,24 @@ static bool is_word_character(char c)
 
 /* Learning */
 
+static bool is_wildcard(char c)
+{
+	return c == '*' || c == '?';
+}
+
 /* A list of names and patterns. A pattern is no name. */
 static void learn_list(struct redaction *r, const char *text, size_t len)
 {
 	size_t word;
 
 	for (size_t at = 0; at < len; at += word + 1) {
+		bool pattern = false;
+
 		for (word = 0; at + word < len &&
-			       (is_word_character(text[at + word]) || text[at + word] == '*');)
-			word++;
-		if (!memchr(text + at, '*', word))
+			       (is_word_character(text[at + word]) || is_wildcard(text[at + word]));
+			word++)
+			pattern = pattern || is_wildcard(text[at + word]);
+		if (!pattern)
 			learn(r, NAME_NAMESPACE, text + at, word);
 	}
 }
@@ -305,9 +313,14 @@ static void put_with_ids(const struct redaction *r, const char *word, size_t len
 	}
 }
 
+/* Whether the word can be a name in a sentence. The namespace "default" is on every cluster, and
+ * sentences that replay compares have that word. */
 static bool is_distinct(const char *word, size_t len)
 {
-	return len >= NAME_SHORTEST && strspn(word, "0123456789") < len;
+	static const char everywhere[] = "default";
+
+	return len >= NAME_SHORTEST && strspn(word, "0123456789") < len &&
+	       !(len == sizeof everywhere - 1 && memcmp(word, everywhere, len) == 0);
 }
 
 static void put_word(const struct redaction *r, const char *word, size_t len, FILE *out)

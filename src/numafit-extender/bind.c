@@ -495,7 +495,10 @@ static void on_unknown_pod(void *ctx, const struct api_answer *answer)
 		return;
 	}
 	b->call = NULL;
-	decide_bind(b, answer->body);
+	if (b->exchange)
+		decide_bind(b, answer->body);
+	else /* kube-scheduler has given up, and the pod's room with it */
+		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s: the client has gone", b->ask.name);
 }
 
 static struct bind *bind_of(const struct extender *x, const char *uid)

@@ -30,6 +30,7 @@ struct watch {
 	struct reflector *reflector;
 	struct api_call *look; /* whether the resource exists at all */
 	uint64_t looked_ns;    /* when that was last asked; 0: never */
+	bool listed;           /* a list has begun since */
 	bool synced;           /* all of it was listed, some time */
 	uint64_t broken_ns;    /* after that: since when it is not followed; 0: it is */
 	bool absent;           /* there is no such resource */

@@ -293,6 +293,7 @@ static void on_list_begin(void *ctx)
 {
 	struct watch *w = ctx;
 
+	w->listed = true;
 	if (kinds[w->which].in < NR_CLUSTER_KINDS)
 		sched_cluster_begin(w->x->cluster, kinds[w->which].in);
 	if (w->which == WATCH_PODS)
@@ -349,14 +350,14 @@ static void on_list_end(void *ctx)
 	start_watch_behind(w->x, w->which);
 }
 
-/* There is no such resource: then no node has any. If it was listed since, this is the word of an
- * API server that did not know it yet. */
+/* There is no such resource: then no node has any. If a list has begun since, this is the word of
+ * an API server that did not know the resource yet. */
 static void on_resource_looked_up(void *ctx, const struct api_answer *answer)
 {
 	struct watch *w = ctx;
 
 	w->look = NULL;
-	if (answer->status != STATUS_NOT_FOUND || w->absent || state_follows(w->x, w->which))
+	if (answer->status != STATUS_NOT_FOUND || w->absent || w->listed)
 		return;
 	w->absent = true;
 	sched_cluster_begin(w->x->cluster, kinds[w->which].in);
@@ -375,6 +376,7 @@ static void look_up_resource(struct watch *w)
 		return;
 	(void)snprintf(path, sizeof path, "%s?limit=1", kinds[w->which].path);
 	w->looked_ns = loop_monotonic_ns();
+	w->listed = false;
 	w->look = api_call(w->x->api, &(struct api_ask){.path = path}, w, on_resource_looked_up);
 }
 

@@ -7,15 +7,17 @@
 
 #include <stdlib.h>
 
-/* REST: times what it took, while nothing happens. One that takes no longer than QUICK_NS is always
- * made anew after an event. */
-enum { REST = 10, QUICK_NS = 2 * NS_PER_MS };
+/* Times what a document took it is not made anew, while nothing happens and after an event: of the
+ * DOCUMENTS together one is made in a tenth, or in half, of the time. One that takes no longer than
+ * QUICK_NS is always made anew after an event. */
+enum { DOCUMENTS = 2, REST = 10 * DOCUMENTS - 1, REST_AFTER = 2 * DOCUMENTS - 1 };
+enum { QUICK_NS = 2 * NS_PER_MS };
 
 static uint64_t rest_ns(const struct shown_document *k, const struct daemon *d)
 {
 	if (k->event_ns == d->measured.began_ns)
 		return REST * k->took_ns;
-	return k->took_ns > QUICK_NS ? k->took_ns : 0;
+	return k->took_ns > QUICK_NS ? REST_AFTER * k->took_ns : 0;
 }
 
 void shown_look(struct shown_document *k, const struct daemon *d,

@@ -15,8 +15,8 @@ struct shown_document {
 };
 
 /* Bring it up to date by make(), which returns a text that is to be freed, or NULL: it is too
- * large; its length goes to *len. A tenth of the time goes into that at most, or half of it while
- * the runtime's events come one after another. */
+ * large; its length goes to *len. A tenth of the time goes into all documents at most, or half of
+ * it while the runtime's events come one after another. */
 void shown_look(struct shown_document *k, const struct daemon *d,
 	char *(*make)(const struct daemon *d, size_t *len));
 

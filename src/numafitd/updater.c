@@ -94,15 +94,17 @@ static bool has_ended(const struct daemon *d, const char *container_id)
 	       !cgroup_has_processes(d->follow.in_force.cgroups, h->request.cgroup);
 }
 
-/* Who has ended is not to be set any more. */
-static void leave_out_the_ended(struct daemon *d, struct update_list *ups)
+/* Leaves the first that can be set now: what has ended is not to be set any more. */
+static void keep_first(struct daemon *d, struct update_list *ups, size_t max)
 {
-	for (size_t i = ups->nr; i-- > 0;) {
-		if (!has_ended(d, ups->at[i].container_id))
-			continue;
-		engine_must_update(d->engine, ups->at[i].container_id);
-		vec_remove(ups, i);
-	}
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ups->nr; i++)
+		if (nr < max && !has_ended(d, ups->at[i].container_id))
+			ups->at[nr++] = ups->at[i];
+		else
+			engine_must_update(d->engine, ups->at[i].container_id);
+	ups->nr = nr;
 }
 
 static void send_updates(struct daemon *d, const struct update_list *ups)
@@ -151,8 +153,8 @@ static void update_misplaced(void *ctx)
 			update_within(d->follow.updater, AFTER_COPY_MS);
 		return;
 	}
-	engine_take_updates(d->engine, UPDATES_AT_ONCE, &ups);
-	leave_out_the_ended(d, &ups);
+	engine_take_updates(d->engine, &ups);
+	keep_first(d, &ups, UPDATES_AT_ONCE);
 	if (ups.nr)
 		send_updates(d, &ups);
 	vec_fini(&ups);

@@ -58,7 +58,7 @@ func (n *node) afterDeath() {
 			n.must(os.WriteFile(online, []byte("1"), 0o644))
 		}
 	}
-	n.wake("containerd", "kubelet")
+	n.wake("kubelet")
 	if _, err := os.Stat(n.path("pods/" + daemonPod + ".json")); err == nil {
 		n.unitAgain()
 	}
@@ -78,6 +78,7 @@ func insideAny(t *testing.T) *node {
 			t.Fatal(err)
 		}
 	}
+	n.wake("containerd") // of a case that died
 	n.connect()
 	if _, err := os.Stat(n.path("image.tar")); err != nil {
 		n.must(writeImage(n.path("new.tar")))
@@ -311,6 +312,21 @@ func (n *node) exclusive(p *pod, name string) int {
 		return 0
 	}
 	return len(n.set(h.CPUs))
+}
+
+// confined is a container that may not use all CPUs and NUMA nodes; "": there is none.
+func (n *node) confined() string {
+	n.Helper()
+	whole := n.read("/sys/devices/system/cpu/online") + ";" + n.read("/sys/devices/system/node/has_memory")
+	for _, p := range n.pods {
+		for name, id := range p.containers {
+			dir := cpusetCgroup(n.pid(id))
+			if is := n.read(dir+"/cpuset.cpus.effective") + ";" + n.read(dir+"/cpuset.mems.effective"); is != whole {
+				return fmt.Sprintf("%s/%s has %s, the machine %s", p.name, name, is, whole)
+			}
+		}
+	}
+	return ""
 }
 
 // checkAllHaveTheMachine insists that each container of a pod may use all CPUs and NUMA nodes, as without numafitd.

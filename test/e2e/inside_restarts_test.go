@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -54,6 +55,13 @@ func TestInsideServicesAreKilled(t *testing.T) {
 	})
 	n.wake("numafitd")
 	n.awaitInOrder()
+	n.awaitOrder("the kernel to have moved its pages", func() string {
+		h := n.held(n.pods["without-numafitd"].containers["one"])
+		if pages := n.pages(h.ID); len(pages) != 1 || !maps.Equal(n.set(h.Mems), set{slices.Collect(maps.Keys(pages))[0]: true}) {
+			return fmt.Sprintf("pages by NUMA node: %v, numafitd says %s", pages, h.Mems)
+		}
+		return ""
+	})
 	n.checkPlacedBeside(before, "without-numafitd")
 	for _, pod := range []string{"after-containerd", "after-kubelet", "without-numafitd"} {
 		n.dropStatic(pod)

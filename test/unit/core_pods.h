@@ -436,7 +436,7 @@ static inline void report_start(struct world *w, struct running *r)
 	r->seen = true;
 	engine_live(w->g, 0, &r->req, NULL);
 	engine_started(w->g, 0, r->id);
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 	note_exclusive(w, r);
 }

@@ -83,7 +83,7 @@ static inline struct cpuset list(const char *text)
 
 static inline void assert_updated(struct node *n, const char *id)
 {
-	engine_take_updates(n->g, 10, &n->ups);
+	engine_take_updates(n->g, &n->ups);
 	assert_int_equal(n->ups.nr, id ? 1 : 0);
 	if (id)
 		assert_string_equal(n->ups.at[0].container_id, id);

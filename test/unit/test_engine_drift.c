@@ -162,7 +162,7 @@ static void a_container_that_loses_a_cpu_gets_another_of_its_node(void **state)
 	assert_int_equal(n->moved, 1);
 	assert_int_equal(h->state, HOLDING_LIVE);
 	/* both are updated: the one with its CPUs, the other that the pool has moved */
-	engine_take_updates(n->g, 16, &n->ups);
+	engine_take_updates(n->g, &n->ups);
 	assert_int_equal(n->ups.nr, 2);
 	assert_string_equal(n->ups.at[0].container_id, "log");
 	assert_false(cpuset_intersects(&n->ups.at[0].cpus, &h->decision.cpus));
@@ -291,7 +291,7 @@ static void lost_cpus_come_back_although_memory_has_changed_meanwhile(void **sta
 	assert_int_equal(cpuset_count(&h->decision.cpus), 6);
 	set_offline(n, (struct cpuset){0});
 	assert_int_equal(cpuset_count(&h->decision.cpus), 8);
-	engine_take_updates(n->g, 16, &n->ups);
+	engine_take_updates(n->g, &n->ups);
 	assert_int_equal(n->ups.nr, 1);
 	assert_int_equal(cpuset_count(&n->ups.at[0].cpus), 8);
 	node_free(n);
@@ -385,11 +385,11 @@ static void an_unsolicited_update_is_only_for_containers_that_are_known_to_exist
 	engine_must_update(n->g, "log");
 	engine_must_update(n->g, "soon");
 	engine_must_update(n->g, "gone");
-	engine_take_updates(n->g, 16, &n->ups);
+	engine_take_updates(n->g, &n->ups);
 	assert_int_equal(n->ups.nr, 1);
 	assert_string_equal(n->ups.at[0].container_id, "log");
 	vec_fini(&n->ups);
-	engine_take_updates(n->g, 16, &n->ups);
+	engine_take_updates(n->g, &n->ups);
 	assert_int_equal(n->ups.nr, 0); /* updated already */
 	engine_release(n->g, 0, "stop", "log", &n->ups);
 	assert_int_equal(n->ups.nr, 1); /* the other one goes out with a reply */

@@ -265,7 +265,7 @@ static void a_pod_whose_cpus_go_offline_gets_others_and_its_containers_follow(vo
 	gone_cpus = cpuset_or(d[ALONE].cpus, &d[SHARES].cpus);
 	less = w->t = machine_without(full, &gone_cpus, (struct nodeset){0});
 	engine_set_topo(w->g, 0, less);
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	assert_int_equal(ups.nr, 3); /* but for the sidecar */
 	apply(w, &ups);
 	fold_anew(w);

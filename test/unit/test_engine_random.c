@@ -123,7 +123,7 @@ static void take_updates(struct world *w)
 {
 	struct update_list ups = {0};
 
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 }
 
@@ -394,7 +394,7 @@ static void sweep(struct world *w)
 		if (!cpuset_equal(&now, &want.cpus))
 			engine_must_update(w->g, c->id);
 	}
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 }
 

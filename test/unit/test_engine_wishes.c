@@ -271,7 +271,7 @@ static void a_part_of_its_pods_cpus_that_is_replaced_is_not_on_the_reserved_ones
 	w->t = machine_without(whole, &d->cpus, (struct nodeset){0});
 	engine_set_topo(w->g, 0, w->t);
 	fold_anew(w);
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 	check(w);
 	const struct cpuset in_force = cpus_of(&p->run[0]);
@@ -297,7 +297,7 @@ static void reserved_cpus_that_go_offline_are_followed(void **state)
 		w->t = without[i];
 		engine_set_topo(w->g, 0, w->t);
 		fold_anew(w);
-		engine_take_updates(w->g, SIZE_MAX, &ups);
+		engine_take_updates(w->g, &ups);
 		apply(w, &ups);
 		check(w);
 		in_force = cpus_of(&p->run[0]);
@@ -314,7 +314,7 @@ static void reserved_cpus_that_go_offline_are_followed(void **state)
 	w->t = whole;
 	engine_set_topo(w->g, 0, w->t);
 	fold_anew(w);
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 	assert_string_equal(p->run[0].cpus, "0,32");
 	free(without[0]);
@@ -450,7 +450,7 @@ static void isolate(struct world *w, const char *list)
 	free(w->t);
 	w->t = t;
 	fold_anew(w);
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 	check(w);
 }

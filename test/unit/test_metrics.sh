@@ -169,7 +169,7 @@ for ms in 60000 300; do
 		see "as it was" eval 'body | cmp -s - "$dir/first${path#/}"'
 	done
 	see "hints are played" play hints
-	sleep 0.4
+	sleep 1
 	for path in /status /metrics; do
 		see "$path is there" gets 200 $path
 		if [ $ms = 60000 ]; then

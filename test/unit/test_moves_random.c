@@ -64,7 +64,7 @@ static void take_updates(struct world *w)
 {
 	struct update_list ups = {0};
 
-	engine_take_updates(w->g, SIZE_MAX, &ups);
+	engine_take_updates(w->g, &ups);
 	apply(w, &ups);
 }
 

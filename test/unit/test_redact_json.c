@@ -84,7 +84,7 @@ static void names_are_replaced_and_nothing_else_is(void **state)
 static void namespaces_that_only_the_settings_name_are_redacted(void **state)
 {
 	static const char status[] =
-		"{\"settings\":{\"namespaces\":\"names=secret,kube-*,of.two "
+		"{\"settings\":{\"namespaces\":\"names=secret,kube-*,kube?system,of.two "
 		"cpus=shared; names=third; names=secret,fourth reserved=true\"}}";
 	struct redaction *r = redaction_new();
 
@@ -93,8 +93,23 @@ static void namespaces_that_only_the_settings_name_are_redacted(void **state)
 	assert_int_equal(redaction_names(r), 4);
 	char *got = redaction_apply(r, status);
 	assert_string_equal(got,
-		"{\"settings\":{\"namespaces\":\"names=namespace-1,kube-*,namespace-2 cpus=shared; "
+		"{\"settings\":{\"namespaces\":\"names=namespace-1,kube-*,kube?system,namespace-2 cpus=shared; "
 		"names=namespace-3; names=namespace-1,namespace-4 reserved=true\"}}");
+	free(got);
+	redaction_free(r);
+}
+
+/* replay compares that sentence. */
+static void the_namespace_default_is_no_name_in_a_sentence(void **state)
+{
+	struct redaction *r = redaction_new();
+
+	(void)state;
+	redaction_learn(r, "{\"namespace\":\"default\"}");
+	char *got = redaction_apply(
+		r, "{\"namespace\":\"default\",\"message\":\"no default NUMA affinity\"}");
+	assert_string_equal(
+		got, "{\"namespace\":\"namespace-1\",\"message\":\"no default NUMA affinity\"}");
 	free(got);
 	redaction_free(r);
 }
@@ -116,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_replaced_and_nothing_else_is),
 		cmocka_unit_test(namespaces_that_only_the_settings_name_are_redacted),
+		cmocka_unit_test(the_namespace_default_is_no_name_in_a_sentence),
 		cmocka_unit_test(a_name_is_counted_once),
 	};
 
