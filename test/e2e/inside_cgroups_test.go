@@ -19,7 +19,8 @@ func (n *node) checkCgroupsAreAsFound() {
 	path := n.path("cgroups.json")
 	if _, err := os.Stat(path); err != nil {
 		found := cpusetsOfCgroups(n.T)
-		whole := n.read("/sys/devices/system/cpu/online") + ";" + n.read("/sys/devices/system/node/has_memory") + ";" + noQuota
+		cpus, mems := n.wholeMachine()
+		whole := cpus + ";" + mems + ";" + noQuota
 		for path, set := range found {
 			if set != whole {
 				n.Errorf("%s: %q without pods, not %q", path, set, whole)

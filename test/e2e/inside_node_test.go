@@ -314,27 +314,23 @@ func (n *node) exclusive(p *pod, name string) int {
 	return len(n.set(h.CPUs))
 }
 
-// confined is a container that may not use all CPUs and NUMA nodes; "": there is none.
-func (n *node) confined() string {
+// wholeMachine is what a cpuset without bounds has in force.
+func (n *node) wholeMachine() (cpus, mems string) {
 	n.Helper()
-	whole := n.read("/sys/devices/system/cpu/online") + ";" + n.read("/sys/devices/system/node/has_memory")
+	return n.read("/sys/devices/system/cpu/online"), n.read("/sys/devices/system/node/has_memory")
+}
+
+// checkAllHaveTheMachine insists that each container of a pod may use all CPUs and NUMA nodes, as without numafitd,
+// once the runtime has set what it was answered.
+func (n *node) checkAllHaveTheMachine() {
+	n.Helper()
+	cpus, mems := n.wholeMachine()
 	for _, p := range n.pods {
 		for name, id := range p.containers {
 			dir := cpusetCgroup(n.pid(id))
-			if is := n.read(dir+"/cpuset.cpus.effective") + ";" + n.read(dir+"/cpuset.mems.effective"); is != whole {
-				return fmt.Sprintf("%s/%s has %s, the machine %s", p.name, name, is, whole)
-			}
-		}
-	}
-	return ""
-}
-
-// checkAllHaveTheMachine insists that each container of a pod may use all CPUs and NUMA nodes, as without numafitd.
-func (n *node) checkAllHaveTheMachine() {
-	n.Helper()
-	cpus, mems := n.read("/sys/devices/system/cpu/online"), n.read("/sys/devices/system/node/has_memory")
-	for _, p := range n.pods {
-		for name, id := range p.containers {
+			n.await(name+" to have the machine", func() bool {
+				return n.read(dir+"/cpuset.cpus.effective") == cpus && n.read(dir+"/cpuset.mems.effective") == mems
+			})
 			n.checkInForce(held{Container: p.name + "/" + name, ID: id, CPUs: cpus, Mems: mems})
 		}
 	}

@@ -224,15 +224,9 @@ func cases(t *testing.T, begin string, systemd bool) (names []string) {
 		}
 		names = append(names, name)
 	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		switch {
-		case a == firstCase:
-			return -1
-		case b == firstCase:
-			return 1
-		}
-		return 0
-	})
+	if i := slices.Index(names, firstCase); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, firstCase)
+	}
 	return names
 }
 
