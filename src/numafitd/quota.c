@@ -19,8 +19,9 @@ enum { KUBELET_PERIOD_US = 100 * 1000 };
 
 /* Pods are seen to in rounds of that length, between which the loop serves whoever waits. AGAIN_MS:
  * between two attempts at what could not be written. Another program that writes a quota over and
- * over is answered REWRITES_MAX times, and then at that pace. */
-enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, REWRITES_MAX = 10 };
+ * over is answered REWRITES_MAX times, and then at that pace; NOTES_MAX: how often it is recorded
+ * at once. */
+enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, REWRITES_MAX = 10, NOTES_MAX = 3 };
 
 struct quotas {
 	struct cgroup_tree cpu; /* root "": it cannot be written */
@@ -141,16 +142,31 @@ static int write_none(
 	return cgroup_write_quota(&q->cpu, cgroup, text, e);
 }
 
-/* The quota in force goes into the journal before it is lifted, if it is not there yet. */
-static int note_quota(
-	struct daemon *d, const char *pod_uid, const char *cgroup, const char *was, struct err *e)
+static bool is_noted(
+	const struct daemon *d, const char *pod_uid, const char *cgroup, const char *was)
 {
 	const struct kept *l = kept_find(lifted(d), pod_uid);
-	const struct kept_note note = {cgroup, was};
 
-	if (l && text_equal(l->place, cgroup) && text_equal(l->was, was))
-		return 0;
-	return engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUOTAS, pod_uid, &note, e);
+	return l && text_equal(l->place, cgroup) && text_equal(l->was, was);
+}
+
+/* The quota in force, which the journal has before it is lifted. The kubelet may set another one
+ * while the journal is written, so it is read again after that. */
+static int read_and_note(struct daemon *d, const char *pod_uid, const char *cgroup,
+	struct cgroup_quota *found, struct err *e)
+{
+	int rc = cgroup_read_quota(&d->follow.quotas->cpu, cgroup, found, e);
+
+	for (unsigned i = 0; i < NOTES_MAX && !rc && found->limited &&
+			     !is_noted(d, pod_uid, cgroup, found->text);
+		i++) {
+		const struct kept_note note = {cgroup, found->text};
+
+		rc = engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUOTAS, pod_uid, &note, e);
+		if (!rc)
+			rc = cgroup_read_quota(&d->follow.quotas->cpu, cgroup, found, e);
+	}
+	return rc;
 }
 
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
@@ -158,14 +174,12 @@ static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, s
 	struct quotas *q = d->follow.quotas;
 	bool again = kept_find(lifted(d), pod_uid) && watched_files_find(&q->watched, pod_uid);
 	struct cgroup_quota found;
-	int rc = cgroup_read_quota(&q->cpu, cgroup, &found, e);
+	int rc = read_and_note(d, pod_uid, cgroup, &found, e);
 
 	if (rc)
 		return rc;
 	if (found.limited) {
-		rc = note_quota(d, pod_uid, cgroup, found.text, e);
-		if (!rc)
-			rc = write_none(q, cgroup, &found, e);
+		rc = write_none(q, cgroup, &found, e);
 		if (rc)
 			return rc;
 		q->rewritten += again;

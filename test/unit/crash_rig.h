@@ -4,6 +4,9 @@
 #include <io/fault.h>
 #include <numafit-cli/journal_fold.h>
 
+#include <stdio.h>
+#include <stdarg.h>
+
 #include "core_random.h"
 #include "daemon_rig.h"
 #include "fake_runtime.h"
@@ -67,6 +70,27 @@ static inline void crash_fini(struct crash_rig *c)
 {
 	loop_free(c->loop);
 	rig_fini(&c->daemon);
+}
+
+/* The daemon's log, and what the test does in between, go to the file CRASH_LOG, where that is set.
+ */
+static inline void crash_log_to_file(struct crash_rig *c)
+{
+	const char *path = getenv("CRASH_LOG");
+
+	c->daemon.log =
+		open(path ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	assert_true(c->daemon.log >= 0);
+}
+
+__attribute__((format(printf, 2, 3))) static inline void crash_note(
+	const struct crash_rig *c, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vdprintf(c->daemon.log, format, args);
+	va_end(args);
 }
 
 /* How many lives a case has. */

@@ -447,8 +447,7 @@ static struct rig *rig_new(void)
 	c->daemon.setting[5] = "sharedPoolStep=0";
 	c->kill_us = KILL_US;
 	c->nr_faults = NR_DEATHS;
-	c->daemon.log = open(getenv("CRASH_LOG") ? getenv("CRASH_LOG") : "/dev/null",
-		O_WRONLY | O_CREAT | O_APPEND, 0644);
+	crash_log_to_file(c);
 	r->poll = loop_timer_new(c->loop, wait_for_rest, r);
 	r->later = loop_timer_new(c->loop, go_on_amid, r);
 	c->runtime = (struct fake_runtime){.loop = c->loop,

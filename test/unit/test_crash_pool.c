@@ -6,7 +6,8 @@
  * on all of it, quotas are lifted where they are to be, and mode release gives back what there was.
  * Between two lives containers start without the daemon and are resized, and other programs write
  * the same files; some cannot be written for a life. The daemon is the real program; this test is
- * its container runtime, its kubelet and its kernel. CRASH_ROUNDS=n changes how often, SEED=n how.
+ * its container runtime, its kubelet and its kernel. CRASH_ROUNDS=n changes how often, SEED=n how;
+ * CRASH_LOG=file gets the daemon's log and what the test does.
  */
 #include <codec/fields_json.h>
 
@@ -14,6 +15,7 @@
 
 enum { RELEASES_EVERY = 24 }; /* of which the last has no fault to die at */
 enum { ROUNDS = 120, CALLS = 14, PASSES = 24, CPUS = 16, KILL_US = 1500, REST_POLL_MS = 3 };
+enum { KUBELET_POLLS = 100, KUBELET_POLL_US = 1000 };
 
 static void next_call(struct rig *r);
 
@@ -27,6 +29,7 @@ static void wait_for_rest(void *ctx)
 		loop_timer_set(r->poll, REST_POLL_MS);
 		return;
 	}
+	crash_note(&r->crash, "at rest\n");
 	r->loose = false;
 	r->rests++;
 	remember_files(r);
@@ -75,6 +78,8 @@ static void apply(struct rig *r, const struct nri_update *updates, size_t nr)
 
 		if (!b)
 			continue;
+		crash_note(&r->crash, "update of %s: cpus %s quota %lld\n", b->dir, updates[i].cpus,
+			(long long)updates[i].cpu_quota);
 		fake_container_update(&b->c, &updates[i]);
 		set_cpuset(r, b);
 		give_quota(r, b, updates[i].cpu_quota);
@@ -122,6 +127,7 @@ static void call(struct rig *r, enum nri_call what, struct pod_here *p, struct b
 	struct key_value annotation[2];
 	const struct nri_container c = shown(p, b, annotation);
 
+	crash_note(&r->crash, "call %d of %s, %u thousandths of a CPU\n", what, b->dir, b->milli);
 	fake_runtime_call(&r->crash.runtime, what, &c);
 	crash_perhaps_kill(&r->crash);
 }
@@ -152,6 +158,26 @@ static void kubelet_sets_quota(struct rig *r, struct pod_here *p)
 	made_write(&r->made, p->dir, "cpu.max", p->class == GUARANTEED ? p->quota : "max 100000");
 }
 
+static bool pod_is_at_rest(struct rig *r, const struct pod_here *p)
+{
+	struct journal_fold f;
+
+	crash_read_journal(&r->crash, &f);
+	const char *unrest = unrest_of_pod(r, p, engine_ledger(f.engine));
+	journal_fold_fini(&f);
+	return !unrest;
+}
+
+/* The kubelet sets a pod's quota long after what it did before, and not in the microseconds in
+ * which the daemon, as it has read the quota, writes it. One that is dead, or cannot write, is not
+ * waited for. */
+static void kubelet_sets_quota_later(struct rig *r, struct pod_here *p)
+{
+	for (unsigned i = 0; i < KUBELET_POLLS && !pod_is_at_rest(r, p); i++)
+		usleep(KUBELET_POLL_US);
+	kubelet_sets_quota(r, p);
+}
+
 static void take_resized(struct rig *r, struct box *b, int64_t quota_us)
 {
 	b->c.cpu_milli = b->milli;
@@ -167,7 +193,7 @@ static void updated(struct rig *r, const struct nri_answer *a)
 	if (a->status) { /* it stays as it was, and so does its pod, until the kubelet tries again
 			  */
 		b->milli = r->was_milli;
-		kubelet_sets_quota(r, r->asked_pod);
+		kubelet_sets_quota_later(r, r->asked_pod);
 		return;
 	}
 	int64_t quota_us = 0;
@@ -259,7 +285,7 @@ static void resize_box(struct rig *r, struct pod_here *p, struct box *b)
 	r->was_milli = b->milli;
 	b->milli = FAKE_MILLI_PER_CPU / 2 * (1 + random_below(&r->crash.random, 8));
 	b->c.cpu_milli = b->milli;
-	kubelet_sets_quota(r, p);
+	kubelet_sets_quota_later(r, p);
 }
 
 static void some_box(struct rig *r, struct pod_here *p, struct box *b)
@@ -286,6 +312,20 @@ static void some_box(struct rig *r, struct pod_here *p, struct box *b)
 	}
 }
 
+/* Whether is_at_rest() looks at what that cgroup has: a container runs below it that is not left.
+ */
+static bool is_looked_at(struct rig *r, const char *dir)
+{
+	EACH_BOX(r, p, b)
+	{
+		const char *below = text_behind(b->dir, dir);
+
+		if (below && *below == '/' && !b->loose)
+			return true;
+	}
+	return false;
+}
+
 /* Another program writes what numafitd has written. */
 static void disturb(struct rig *r)
 {
@@ -294,12 +334,13 @@ static void disturb(struct rig *r)
 	const char *dir = p->there && random_chance(&r->crash.random, 60) ? p->dir : r->qos[class];
 	static const char *const sets[] = {"", "0-15", "3", "2-9"};
 
-	if (text_equal(dir, r->broken))
+	if (text_equal(dir, r->broken) || !is_looked_at(r, dir))
 		return;
 	if (p->there && random_chance(&r->crash.random, 40))
 		kubelet_sets_quota(r, p);
 	else
 		made_write(&r->made, dir, "cpuset.cpus", sets[random_below(&r->crash.random, 4)]);
+	crash_note(&r->crash, "another program has written in %s\n", dir);
 	r->loose = true;
 	r->disturbed++;
 }
@@ -375,6 +416,7 @@ static void answered(void *ctx, enum nri_call what, const struct nri_answer *a)
 {
 	struct rig *r = ctx;
 
+	crash_note(&r->crash, "answer to call %d: status %d\n", what, a->status);
 	apply(r, a->updates, a->nr_updates);
 	if (what == NRI_CALL_SYNCHRONIZE)
 		synchronized(r);
@@ -439,6 +481,7 @@ static void settle_unanswered(struct rig *r)
 	struct box *b = r->asked;
 
 	r->asked = NULL;
+	crash_note(&r->crash, "the daemon is dead; unanswered: %s\n", b ? b->dir : "nothing");
 	if (b && r->resizing) {
 		take_resized(r, b, 0);
 		b->loose = true;
@@ -472,6 +515,16 @@ static void choose_broken(struct rig *r)
 	r->broke++;
 }
 
+static void set_fault(struct crash_rig *c, enum fault fault, unsigned pass)
+{
+	c->fault = fault;
+	c->daemon.fault = NULL;
+	if (fault == NR_DEATHS)
+		return;
+	(void)snprintf(c->fault_text, sizeof c->fault_text, "%s:%u", fault_name(fault), pass);
+	c->daemon.fault = c->fault_text;
+}
+
 #ifdef NUMAFIT_FAULTS
 static void choose_fault(struct rig *r, unsigned round)
 {
@@ -481,35 +534,31 @@ static void choose_fault(struct rig *r, unsigned round)
 		NR_DEATHS};
 	struct crash_rig *c = &r->crash;
 
-	c->fault = points[round % (sizeof points / sizeof *points)];
-	c->daemon.fault = NULL;
-	if (c->fault == NR_DEATHS)
-		return;
-	(void)snprintf(c->fault_text, sizeof c->fault_text, "%s:%u", fault_name(c->fault),
+	set_fault(c, points[round % (sizeof points / sizeof *points)],
 		1 + random_below(&c->random, PASSES));
-	c->daemon.fault = c->fault_text;
 }
 #else
 static void choose_fault(struct rig *r, unsigned round)
 {
 	(void)round;
-	r->crash.fault = NR_DEATHS; /* any moment: there is no other one */
+	set_fault(&r->crash, NR_DEATHS, 0); /* any moment: there is no other one */
 }
 #endif
 
-static void one_life(struct rig *r, unsigned round)
+static void live(struct rig *r, bool releases)
 {
 	struct crash_rig *c = &r->crash;
 
 	c->dead = c->killed = false;
-	choose_fault(r, round);
 	c->calls = c->fault < NR_DEATHS ? CALLS : 1 + random_below(&c->random, CALLS);
-	/* in one of them nothing keeps it from that */
-	r->releases = round % RELEASES_EVERY == RELEASES_EVERY - 1 || random_chance(&c->random, 6);
-	r->loose = r->loose || r->releases;
+	r->releases = releases;
+	r->loose = r->loose || releases;
 	choose_broken(r);
-	c->daemon.setting[2] = r->releases ? "mode=release" : "mode=manage";
+	c->daemon.setting[2] = releases ? "mode=release" : "mode=manage";
 	c->daemon.setting[3] = random_chance(&c->random, 30) ? "onAdopt=leave" : "onAdopt=place";
+	crash_note(c, "a life in %s with %s, %s broken, dies at %s\n", c->daemon.setting[2],
+		c->daemon.setting[3], *r->broken ? r->broken : "nothing",
+		c->daemon.fault ? c->daemon.fault : "any moment");
 	crash_begin(c);
 	crash_live(c);
 	remember_files(r);
@@ -534,12 +583,11 @@ static struct rig *rig_new(bool systemd)
 	for (unsigned cpu = 0; cpu < CPUS; cpu++)
 		cpuset_add(&r->made.all, cpu);
 	make_system(r);
-	c->daemon.setting[0] = "logLevel=error";
+	c->daemon.setting[0] = getenv("CRASH_LOG") ? "logLevel=debug" : "logLevel=error";
 	c->daemon.setting[1] = "sweepInterval=10ms";
 	c->kill_us = KILL_US;
 	c->nr_faults = NR_DEATHS;
-	c->daemon.log = open(getenv("CRASH_LOG") ? getenv("CRASH_LOG") : "/dev/null",
-		O_WRONLY | O_CREAT | O_APPEND, 0644);
+	crash_log_to_file(c);
 	r->poll = loop_timer_new(c->loop, wait_for_rest, r);
 	c->runtime = (struct fake_runtime){.loop = c->loop,
 		.options = {.name = "crash", .version = "1"},
@@ -548,6 +596,21 @@ static struct rig *rig_new(bool systemd)
 		.on_update = on_set,
 		.on_closed = perhaps_over};
 	return r;
+}
+
+static void rig_free(struct rig *r)
+{
+	crash_fini(&r->crash);
+	free(r);
+}
+
+static void one_life(struct rig *r, unsigned round)
+{
+	/* in one of them nothing keeps it from that */
+	bool last = round % RELEASES_EVERY == RELEASES_EVERY - 1;
+
+	choose_fault(r, round);
+	live(r, last || random_chance(&r->crash.random, 6));
 }
 
 static void lives(bool systemd)
@@ -570,8 +633,7 @@ static void lives(bool systemd)
 	assert_true(r->deaths[FAULT_TO_WRITE_CGROUP] > 0 && r->deaths[FAULT_CGROUP_WRITTEN] > 0);
 #endif
 	assert_true(r->owners > rounds / 8 && r->rests > rounds / 4 && r->gave_back > 0);
-	crash_fini(&r->crash);
-	free(r);
+	rig_free(r);
 }
 
 static void cpus_of_ones_own_survive_kill_9_between_writes(void **state)
@@ -586,11 +648,38 @@ static void cpus_of_ones_own_survive_kill_9_between_writes_below_systemd(void **
 	lives(true);
 }
 
+#ifdef NUMAFIT_FAULTS
+/* Whatever it had recorded, written or sent by then. */
+static void what_a_release_that_died_has_not_given_back_the_next_one_gives_back(void **state)
+{
+	static const enum fault points[] = {FAULT_CGROUP_WRITTEN, FAULT_COMMITTED, FAULT_ENCODED,
+		FAULT_HALF_ANSWER, FAULT_APPENDED};
+	enum { NR_POINTS = sizeof points / sizeof *points, PASSES_OF_RELEASE = 5 };
+	struct rig *r = rig_new(false);
+
+	(void)state;
+	for (unsigned i = 0; i < NR_POINTS * PASSES_OF_RELEASE; i++) {
+		set_fault(&r->crash, NR_DEATHS, 0);
+		live(r, false);
+		set_fault(&r->crash, points[i % NR_POINTS], 1 + i / NR_POINTS);
+		live(r, true);
+		set_fault(&r->crash, NR_DEATHS, 0);
+		live(r, true);
+	}
+	assert_true(r->owners > 0 && r->gave_back >= NR_POINTS * PASSES_OF_RELEASE);
+	rig_free(r);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpus_of_ones_own_survive_kill_9_between_writes),
 		cmocka_unit_test(cpus_of_ones_own_survive_kill_9_between_writes_below_systemd),
+#ifdef NUMAFIT_FAULTS
+		cmocka_unit_test(
+			what_a_release_that_died_has_not_given_back_the_next_one_gives_back),
+#endif
 	};
 
 	json_seed();
