@@ -15,6 +15,7 @@
 
 enum { RELEASES_EVERY = 24 }; /* of which the last has no fault to die at */
 enum { ROUNDS = 120, CALLS = 14, PASSES = 24, CPUS = 16, KILL_US = 1500, REST_POLL_MS = 3 };
+enum { PODS_GUARANTEED = 2 }; /* that many at least */
 enum { KUBELET_POLLS = 100, KUBELET_POLL_US = 1000 };
 
 static void next_call(struct rig *r);
@@ -230,7 +231,9 @@ static void make_pod(struct rig *r, struct pod_here *p)
 	char unit[CGROUP_PATH_MAX], escaped[FAKE_NAME_BYTES];
 
 	*p = (struct pod_here){.there = true,
-		.class = random_below(&r->crash.random, NR_CLASSES + 1) % NR_CLASSES};
+		.class = p < r->pod + PODS_GUARANTEED
+				 ? GUARANTEED
+				 : random_below(&r->crash.random, NR_CLASSES + 1) % NR_CLASSES};
 	(void)snprintf(p->uid, sizeof p->uid, "a-%u-b", ++r->crash.next);
 	(void)text_copy(escaped, sizeof escaped, p->uid);
 	for (char *at = escaped; r->systemd && *at; at++)
