@@ -20,14 +20,20 @@ enum {
 	WORDS_MAX = 1024
 };
 
+/* A question of the socket. */
+struct asked {
+	void *asker;
+	void (*answered)(void *asker, const char *document);
+	bool apply, forgotten;
+	char *text; /* behind "plan " or "apply ": while it waits; else NULL */
+};
+
 struct moves_asker {
 	struct moves_world w;
 	struct mover *mover;
 	struct planner *planner;
-	/* Who waits for the plan at hand; NULL: it is for a pod that was refused. */
-	void *asker;
-	void (*answered)(void *asker, const char *document);
-	bool apply, forgotten;
+	struct asked asked;   /* what the plan at hand is for; asker NULL: a pod that was refused */
+	struct asked waiting; /* for a plan to be made that nobody has asked for */
 	/* Of the pod that was looked at last: it is refused over and over, and nothing has changed.
 	 */
 	char *seen_uid;
@@ -45,16 +51,16 @@ static void answer_moves(struct moves_asker *x, const struct moves *m)
 	auto_free char *text = moves_json_format(m);
 	auto_free char *why = text ? NULL : moves_json_error("the plan is too large to be shown");
 
-	if (!x->forgotten)
-		x->answered(x->asker, text ? text : why);
+	if (!x->asked.forgotten)
+		x->asked.answered(x->asked.asker, text ? text : why);
 }
 
 static void answer_error(struct moves_asker *x, const struct err *e)
 {
 	auto_free char *text = moves_json_error(e->text);
 
-	if (!x->forgotten)
-		x->answered(x->asker, text);
+	if (!x->asked.forgotten)
+		x->asked.answered(x->asked.asker, text);
 }
 
 static void describe(const struct moves_asker *x, const struct planned *p, const char *pod,
@@ -95,7 +101,7 @@ static void answer_asker(struct moves_asker *x, const struct planned *p, const c
 			defrag_mode_words[x->w.settings->defrag.mode]);
 	describe(x, p, pod, words, &m);
 	m.cannot = cannot.code ? cannot.text : NULL;
-	if (x->apply && !x->forgotten && p->plan.nr && !cannot.code) {
+	if (x->asked.apply && !x->asked.forgotten && p->plan.nr && !cannot.code) {
 		if (mover_make(x->mover, p, pod, &cannot)) {
 			answer_error(x, &cannot);
 			return;
@@ -121,7 +127,7 @@ static int plan_for_refused(struct moves_asker *x, const char *record, bool by_i
 		.by_itself = by_itself};
 	struct err e;
 
-	x->asker = NULL;
+	x->asked = (struct asked){0};
 	x->began_ns = loop_monotonic_ns();
 	return planner_ask(x->planner, *x->w.mover.engine, x->w.settings, &q, &e);
 }
@@ -176,20 +182,6 @@ static void use_for_refused(struct moves_asker *x, const struct planned *p, cons
 		(void)plan_for_refused(x, p->question->record, false);
 }
 
-static void on_planned(void *ctx, const struct planned *p)
-{
-	struct moves_asker *x = ctx;
-	char pod[512];
-
-	name_pod(p, pod, sizeof pod);
-	if (!x->asker)
-		use_for_refused(x, p, pod);
-	else if (p->error.code)
-		answer_error(x, &p->error);
-	else
-		answer_asker(x, p, pod);
-}
-
 /* Questions */
 
 static int plan_for_asker(struct moves_asker *x, const char *rest, struct err *e)
@@ -203,6 +195,33 @@ static int plan_for_asker(struct moves_asker *x, const char *rest, struct err *e
 	q.moves = (unsigned)moves;
 	q.generation = x->w.mover.generation(x->w.mover.ctx);
 	return rc ? rc : planner_ask(x->planner, *x->w.mover.engine, x->w.settings, &q, e);
+}
+
+static void ask_waiting(struct moves_asker *x)
+{
+	auto_free char *text = steal(x->waiting.text);
+	struct err e;
+
+	x->asked = x->waiting;
+	x->waiting = (struct asked){0};
+	if (!x->asked.forgotten && plan_for_asker(x, text, &e))
+		answer_error(x, &e);
+}
+
+static void on_planned(void *ctx, const struct planned *p)
+{
+	struct moves_asker *x = ctx;
+	char pod[512];
+
+	name_pod(p, pod, sizeof pod);
+	if (!x->asked.asker)
+		use_for_refused(x, p, pod);
+	else if (p->error.code)
+		answer_error(x, &p->error);
+	else
+		answer_asker(x, p, pod);
+	if (x->waiting.text && !planner_is_busy(x->planner))
+		ask_waiting(x);
 }
 
 int moves_ask(struct moves_asker *x, const char *question,
@@ -220,19 +239,23 @@ int moves_ask(struct moves_asker *x, const char *question,
 	}
 	if (!plan && !apply)
 		return err_set(e, EINVAL, "ask: defrag show, plan N or apply N");
-	if (planner_is_busy(x->planner))
+	const struct asked asked = {.asker = asker, .answered = answered, .apply = apply};
+	const char *rest = plan ? plan : apply;
+	if (!planner_is_busy(x->planner)) {
+		x->asked = asked;
+		return plan_for_asker(x, rest, e);
+	}
+	if (x->asked.asker || x->waiting.text)
 		return err_set(e, EAGAIN, "another plan is being made: ask again");
-	x->asker = asker;
-	x->answered = answered;
-	x->apply = apply;
-	x->forgotten = false;
-	return plan_for_asker(x, plan ? plan : apply, e);
+	x->waiting = asked;
+	x->waiting.text = xstrdup(rest);
+	return 0;
 }
 
 void moves_forget(struct moves_asker *x, const void *asker)
 {
-	if (x->asker == asker)
-		x->forgotten = true;
+	x->asked.forgotten = x->asked.forgotten || x->asked.asker == asker;
+	x->waiting.forgotten = x->waiting.forgotten || x->waiting.asker == asker;
 }
 
 /* Refusals */
@@ -304,6 +327,7 @@ void moves_free(struct moves_asker *x)
 	mover_free(x->mover);
 	planner_free(x->planner);
 	loop_timer_close(x->rest);
+	free(x->waiting.text);
 	free(x->next);
 	free(x->seen_uid);
 	free(x);
