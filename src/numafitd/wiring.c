@@ -479,6 +479,7 @@ static void on_synchronize(void *ctx, const struct nri_inventory *what, struct n
 	engine_synchronize(d->engine, loop_wall_ms(), &running, &ups);
 	engine_correct_moved(d->engine, what->containers, what->nr, &ups);
 	end_claims_without_driver(d);
+	pool_follow_event(d); /* or the reply would give CPUs to one while others still run there */
 	if (d->follow.moves)  /* the reply waits for a copy that begins now */
 		mover_note_synchronized(moves_mover(d->follow.moves));
 	reply_with(d, &ups, reply);

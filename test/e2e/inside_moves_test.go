@@ -328,7 +328,6 @@ func TestInsideMoveMakesRoom(t *testing.T) {
 // beginMove has the container moved for a pod that was refused, and returns when some of its memory is on the other node.
 func (n *node) beginMove(clock held, waits string) *exec.Cmd {
 	n.Helper()
-	n.logged("event=moves-would-help", "for=default/"+waits+"-"+nodeName) // while this plan is made no other one is
 	var said bytes.Buffer
 	apply := exec.Command("numafit", "defrag", "--socket", n.path("run/numafitd.sock"), "--for", n.path("pods/"+waits+".json"), "--apply")
 	apply.Stdout, apply.Stderr = &said, &said

@@ -47,7 +47,9 @@ struct rig {
 	bool resizing;
 	struct loop_timer *poll;
 	char unrest[2 * TEXT]; /* the last thing that was not right yet */
-	unsigned creates, owners, rests, gave_back, unpinned, disturbed, resized, broke, refused;
+	char disturbed[TEXT];  /* the cgroup that another program has changed since; "": none */
+	struct cpuset disturbed_has; /* what is to be in force there again */
+	unsigned creates, owners, rests, gave_back, unpinned, nr_disturbed, resized, broke, refused;
 	unsigned deaths[NR_DEATHS + 1];
 };
 
@@ -201,6 +203,14 @@ static inline const char *unrest_of_pod(
 	return made_has_quota(&r->made, p->dir, p->quota) ? NULL : "has not the kubelet's quota";
 }
 
+static inline const char *unrest_of_disturbed(const struct rig *r)
+{
+	if (!*r->disturbed)
+		return NULL;
+	const struct cpuset has = made_in_force(&r->made, r->disturbed);
+	return cpuset_equal(&has, &r->disturbed_has) ? NULL : "is not written again";
+}
+
 static inline void note_unrest(struct rig *r, const char *dir, const char *why)
 {
 	if (why)
@@ -219,6 +229,7 @@ static inline bool is_at_rest(struct rig *r)
 	for (struct pod_here *p = r->pod; p < r->pod + PODS; p++)
 		if (p->there && p->class == GUARANTEED)
 			note_unrest(r, p->dir, unrest_of_pod(r, p, l));
+	note_unrest(r, r->disturbed, unrest_of_disturbed(r));
 	EACH_BOX(r, q, b)
 	{
 		const struct holding *h = *r->unrest ? NULL : ledger_find(l, b->c.id);

@@ -32,6 +32,7 @@ static void wait_for_rest(void *ctx)
 	}
 	crash_note(&r->crash, "at rest\n");
 	r->loose = false;
+	*r->disturbed = '\0';
 	r->rests++;
 	remember_files(r);
 	nobody_runs_on_cpus_of_another(r);
@@ -315,9 +316,8 @@ static void some_box(struct rig *r, struct pod_here *p, struct box *b)
 	}
 }
 
-/* Whether is_at_rest() looks at what that cgroup has: a container runs below it that is not left.
- */
-static bool is_looked_at(struct rig *r, const char *dir)
+/* Whether a container runs below it that the daemon does not leave as it runs. */
+static bool is_in_use(struct rig *r, const char *dir)
 {
 	EACH_BOX(r, p, b)
 	{
@@ -337,15 +337,17 @@ static void disturb(struct rig *r)
 	const char *dir = p->there && random_chance(&r->crash.random, 60) ? p->dir : r->qos[class];
 	static const char *const sets[] = {"", "0-15", "3", "2-9"};
 
-	if (text_equal(dir, r->broken) || !is_looked_at(r, dir))
+	if (r->loose || *r->broken || !is_in_use(r, dir))
 		return;
+	(void)text_copy(r->disturbed, sizeof r->disturbed, dir);
+	r->disturbed_has = made_in_force(&r->made, dir);
 	if (p->there && random_chance(&r->crash.random, 40))
 		kubelet_sets_quota(r, p);
 	else
 		made_write(&r->made, dir, "cpuset.cpus", sets[random_below(&r->crash.random, 4)]);
 	crash_note(&r->crash, "another program has written in %s\n", dir);
 	r->loose = true;
-	r->disturbed++;
+	r->nr_disturbed++;
 }
 
 static void next_call(struct rig *r)
@@ -354,7 +356,7 @@ static void next_call(struct rig *r)
 
 	if (!r->crash.calls || r->crash.dead)
 		return;
-	if (!*r->broken && random_chance(&r->crash.random, 5))
+	if (random_chance(&r->crash.random, 5))
 		disturb(r);
 	if (r->loose && !*r->broken) {
 		wait_for_rest(r);
@@ -556,6 +558,7 @@ static void live(struct rig *r, bool releases)
 	c->calls = c->fault < NR_DEATHS ? CALLS : 1 + random_below(&c->random, CALLS);
 	r->releases = releases;
 	r->loose = r->loose || releases;
+	*r->disturbed = '\0';
 	choose_broken(r);
 	c->daemon.setting[2] = releases ? "mode=release" : "mode=manage";
 	c->daemon.setting[3] = random_chance(&c->random, 30) ? "onAdopt=leave" : "onAdopt=place";
@@ -627,7 +630,7 @@ static void lives(bool systemd)
 		"%u lives: %u creates answered, %u with CPUs of their own, %u refused; %u times at rest, %u times "
 		"given back; %u started unpinned, %u resized, %u files changed by others, %u broken\n",
 		rounds, r->creates, r->owners, r->refused, r->rests, r->gave_back, r->unpinned,
-		r->resized, r->disturbed, r->broke);
+		r->resized, r->nr_disturbed, r->broke);
 	print_message(
 		"it died %u times before and %u times behind a write of a cgroup, %u times at any moment\n",
 		r->deaths[FAULT_TO_WRITE_CGROUP], r->deaths[FAULT_CGROUP_WRITTEN],

@@ -224,6 +224,37 @@ static void a_restart_goes_on_and_mode_release_gives_back(void **state)
 	rig_free(r);
 }
 
+static bool is_placed(struct rig *r)
+{
+	return is_enforced(r) && is_as_held(r, &r->box[1]);
+}
+
+/* It came while the daemon was away, and the CPUs that it is given then are others' as long as
+ * these can stay there. */
+static void a_container_that_came_meanwhile_is_placed_once_the_pool_is_written(void **state)
+{
+	struct rig *r = begin();
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	stop_daemon(r);
+	struct box *own = name_box(r, 1, 4);
+	own->c.runs = true;
+	set_cpus(r, own, "0-15");
+	set_mems(r, own, "0-1");
+	set_populated(r, own, true);
+	break_file(r, true);
+	read_machine(r, machine);
+	start_daemon(r);
+	wait_until(r, has_a_problem);
+	assert_int_equal(cpuset_count(&held(r, own)->decision.cpus), 4);
+	assert_int_equal(r->nr_updates, 0);
+	assert_true(cpus_are(r, own, "0-15"));
+	break_file(r, false);
+	wait_until(r, is_placed);
+	rig_free(r);
+}
+
 static bool has_followed(struct rig *r)
 {
 	const struct holding *h = held(r, &r->box[1]);
@@ -309,6 +340,8 @@ int main(void)
 		cmocka_unit_test(
 			a_create_whose_pool_cannot_be_written_is_refused_and_nothing_moves),
 		cmocka_unit_test(a_restart_goes_on_and_mode_release_gives_back),
+		cmocka_unit_test(
+			a_container_that_came_meanwhile_is_placed_once_the_pool_is_written),
 		cmocka_unit_test(cgroups_follow_cpus_that_go_and_come),
 		cmocka_unit_test(by_updates_again_nothing_stays_bounded),
 		cmocka_unit_test(updates_are_taken_where_cgroups_cannot_be_written),
