@@ -469,7 +469,7 @@ static void decide_bind(struct bind *b, struct json_t *pod)
 	struct plan p = {0};
 	struct err e;
 
-	if (question_init(&p.of, b->x, pod, &e)) {
+	if (question_of_known(&p.of, b->x, pod, &e)) {
 		bind_fail(b, BIND_UNKNOWN, "numafit: pod %s: %s", b->ask.name, e.text);
 		return;
 	}
@@ -555,7 +555,7 @@ int bind_begin(struct extender *x, struct http_exchange *exchange, const struct 
 			b, BIND_REFUSED, "numafit: pod %s is bound to %s already", ask.name, node);
 	else if (!pod)
 		get_pod(b, on_unknown_pod);
-	else if (decide_same_pod(x, ask.uid, ask.ns, ask.name, &another))
+	else if (decide_is_named(pod, ask.ns, ask.name, &another))
 		bind_fail(b, BIND_REFUSED, "numafit: %s", another.text);
 	else
 		decide_bind(b, pod);

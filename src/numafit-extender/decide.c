@@ -22,40 +22,44 @@ struct json_t *decide_known_pod(const struct extender *x, const char *uid)
 	return pod ? pod : kept_pod(x->kept, uid);
 }
 
-int decide_same_pod(
-	const struct extender *x, const char *uid, const char *ns, const char *name, struct err *e)
-{
-	struct json_t *pod = decide_known_pod(x, uid);
-	struct api_meta known;
-	int rc = 0;
-
-	if (!pod)
-		return 0;
-	api_json_meta(pod, &known);
-	if (!text_equal(known.ns, ns) || !text_equal(known.name, name))
-		rc = err_set(e, EINVAL, "%s is pod %s/%s, not %s/%s", uid, known.ns, known.name, ns,
-			name);
-	api_json_free(pod);
-	return rc;
-}
-
-int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
+int decide_is_named(struct json_t *known, const char *ns, const char *name, struct err *e)
 {
 	struct api_meta meta;
 
-	api_json_meta(pod, &meta);
+	api_json_meta(known, &meta);
+	if (text_equal(meta.ns, ns) && text_equal(meta.name, name))
+		return 0;
+	return err_set(
+		e, EINVAL, "%s is pod %s/%s, not %s/%s", meta.uid, meta.ns, meta.name, ns, name);
+}
+
+int question_of_known(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
+{
 	arena_init(&a->arena, EXTENDER_POD_BYTES_MAX);
 	a->plan = NULL;
 	int rc = extender_pod_json_read(pod, &(struct sched_reader){&x->config.names, &a->arena},
 		&x->every_node, &a->pod, e);
-	if (!rc)
-		rc = decide_same_pod(x, meta.uid, meta.ns, meta.name, e);
 	if (rc) {
 		question_fini(a);
 		return err_add(e, rc, "Pod");
 	}
 	a->plan = sched_plan_new(&x->config.profile, &a->pod.pod, &x->config.names);
 	return 0;
+}
+
+int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e)
+{
+	int rc = question_of_known(a, x, pod, e);
+	struct json_t *known = rc ? NULL : decide_known_pod(x, a->pod.pod.uid);
+
+	if (!known)
+		return rc;
+	rc = decide_is_named(known, a->pod.pod.ns, a->pod.pod.name, e);
+	api_json_free(known);
+	if (!rc)
+		return 0;
+	question_fini(a);
+	return err_add(e, rc, "Pod");
 }
 
 bool decide_candidate(

@@ -138,14 +138,17 @@ char *decide_prioritize(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
 char *decide_preempt(
 	struct extender *x, const struct http_request *r, struct decided *out, struct err *e);
-/* A pod that is being asked about. question_init(): from a v1.Pod; -EINVAL, -ERANGE, -E2BIG,
- * -ENOMEM with text, and there is nothing to end. */
+/* A pod that is being asked about. question_init(): from the v1.Pod that a client sends, which must
+ * have the name of the pod that is known by its uid, if there is one; question_of_known(): from a
+ * v1.Pod whose name was compared already. -EINVAL, -ERANGE, -E2BIG, -ENOMEM with text, and there is
+ * nothing to end. */
 struct question {
 	struct extender_pod pod;
 	struct sched_plan *plan;
 	struct arena arena;
 };
 int question_init(struct question *a, struct extender *x, struct json_t *pod, struct err *e);
+int question_of_known(struct question *a, struct extender *x, struct json_t *pod, struct err *e);
 void question_fini(struct question *a);
 /* The node as plugins are to see it. False: it is not known; *out has its name alone in *node. */
 bool decide_candidate(
@@ -153,9 +156,8 @@ bool decide_candidate(
 /* The pod of that uid, as the watch has it, else as the last decision had it; NULL: neither has it,
  * or it is bound. api_json_free(). */
 struct json_t *decide_known_pod(const struct extender *x, const char *uid);
-/* -EINVAL with text: the pod that is known by that uid has another name or namespace. */
-int decide_same_pod(
-	const struct extender *x, const char *uid, const char *ns, const char *name, struct err *e);
+/* 0; -EINVAL with text: it has another name or namespace. */
+int decide_is_named(struct json_t *known, const char *ns, const char *name, struct err *e);
 /* The zones of a placement by the ids of their NUMA nodes, as bits. */
 uint64_t decide_zones(const struct sched_candidate *c, const struct sched_placement *p);
 
