@@ -24,7 +24,7 @@
 /* The daemon's parts in one process with a runtime that keeps its cpusets in a made-up cgroup tree.
  */
 
-enum { BOXES = 8, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
+enum { BOXES = 20, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
 
 static const char machine[] = "machine two\n"
 			      "node 0 memory 8Gi cpus 0-7\n"

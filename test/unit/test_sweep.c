@@ -136,6 +136,33 @@ static void a_container_that_has_ended_is_not_updated(void **state)
 	rig_free(r);
 }
 
+static bool the_one_that_runs_is_back(struct rig *r)
+{
+	return is_as_held(r, &r->box[9]);
+}
+
+/* A runtime sets 16 at once, at most. */
+static void containers_that_have_ended_keep_none_that_runs_waiting(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	const struct box *runs = &r->box[9]; /* the last one of the ledger, which goes by ids */
+
+	(void)state;
+	for (unsigned i = 0; i < BOXES; i++)
+		(void)start_box(r, i, 0);
+	wait_until(r, all_are_as_held);
+	for (unsigned i = 0; i < BOXES; i++) {
+		set_populated(r, &r->box[i], &r->box[i] == runs);
+		set_cpus(r, &r->box[i], "0-3");
+		engine_must_update(r->d.engine, r->box[i].c.id);
+	}
+	updater_note_change(&r->d);
+	wait_until(r, the_one_that_runs_is_back);
+	for (unsigned i = 0; i < BOXES; i++)
+		assert_true(&r->box[i] == runs || cpus_are(r, &r->box[i], "0-3"));
+	rig_free(r);
+}
+
 static bool was_set_thrice(struct rig *r)
 {
 	return r->unasked >= 3;
@@ -367,6 +394,7 @@ int main(void)
 		cmocka_unit_test(on_runtimes_without_safe_updates_the_next_reply_restores_a_cpuset),
 		cmocka_unit_test(a_stopping_container_is_not_updated),
 		cmocka_unit_test(a_container_that_has_ended_is_not_updated),
+		cmocka_unit_test(containers_that_have_ended_keep_none_that_runs_waiting),
 		cmocka_unit_test(an_update_that_fails_is_tried_again),
 		cmocka_unit_test(an_update_without_effect_is_tried_again),
 		cmocka_unit_test(an_update_that_a_newer_one_overtakes_is_made_good),

@@ -178,9 +178,11 @@ static void in_shadow_mode_the_cpusets_in_force_are_read_too(void **state)
 	rig_free(r);
 }
 
+enum { BOXES_USED = 8 };
+
 static void random_event(struct rig *r, struct random *random)
 {
-	struct box *b = &r->box[random_below(random, BOXES)];
+	struct box *b = &r->box[random_below(random, BOXES_USED)];
 	char list[LIST_BYTES];
 	unsigned cpu = random_below(random, 16);
 
