@@ -241,6 +241,14 @@ func TestNodeVM(t *testing.T) {
 		names = cases(t, "TestInside", systemd)
 	case slices.Equal(names, []string{"figures"}):
 		names = cases(t, figures, systemd)
+	default:
+		known := slices.Concat(cases(t, "TestInside", systemd), cases(t, figures, systemd))
+		for i, name := range names {
+			names[i] = "TestInside" + strings.TrimPrefix(name, "TestInside")
+			if !slices.Contains(known, names[i]) {
+				t.Fatalf("CASES: this node has no case %s; it has %s", name, strings.ReplaceAll(strings.Join(known, " "), "TestInside", ""))
+			}
+		}
 	}
 	var b *box
 	badBoots := 0
@@ -263,7 +271,7 @@ func TestNodeVM(t *testing.T) {
 				}
 				badBoots = 0
 			}
-			if !b.run(t, "TestInside"+strings.TrimPrefix(name, "TestInside")) {
+			if !b.run(t, name) {
 				b.end()
 				b = nil
 			}
