@@ -313,6 +313,21 @@ void engine_decide(
 	admit(&(struct admit_question){g->ledger, g->s, .container = req}, b, &g->arena, d, NULL);
 }
 
+/* The pool beside what the container gets for itself. One that was resized while nobody listened
+ * may run on all of it: then the pool is what that one had. */
+static struct cpuset pool_beside(
+	const struct engine *g, const struct request *req, const struct cpuset *cpus)
+{
+	const struct holding *before = ledger_find(g->ledger, req->container_id);
+	const struct cpuset pool = ledger_pool_without(g->ledger, cpus);
+
+	if (!cpuset_empty(&pool) || !before)
+		return pool;
+	const struct cpuset had = ledger_released_by(g->ledger, before),
+			    shareable = ledger_shareable_cpus(g->ledger);
+	return cpuset_minus(cpuset_and(had, &shareable), cpus);
+}
+
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	struct decision *d, bool must)
 {
@@ -323,7 +338,7 @@ void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const st
 	r.request = req;
 	r.decision = d;
 	if (d->admit && d->exclusive)
-		r.pool = ledger_pool_without(g->ledger, &d->cpus);
+		r.pool = pool_beside(g, req, &d->cpus);
 	if (d->admit && !d->exclusive)
 		d->cpus = ledger_common_cpus(g->ledger, &req->ask.wishes, &r.pool);
 	if (engine_change(g, &r, must, &e) < 0 && d->admit && !must)

@@ -160,6 +160,33 @@ static void a_container_resized_while_the_daemon_was_away_keeps_its_new_size(voi
 	node_free(n);
 }
 
+/* Whoever resized it gave it just what the shared pool was. */
+static void a_container_resized_to_the_whole_pool_meanwhile_leaves_it_what_it_had(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED);
+	struct request web = ask("web", QOS_GUARANTEED, 0, 0);
+	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
+	const struct placement *as_created[] = {&placed};
+	const struct inventory what = {&web, as_created, 1, NULL, 0, NULL};
+	char cpus[CPUSET_TEXT_MAX];
+
+	(void)state;
+	web.ask.cpu_milli = (cpuset_count(&n->t->cpus) - 2) * 1000;
+	struct decision d = create(n, &web);
+	const struct cpuset pool = ledger_view(engine_ledger(n->g))->pool;
+	assert_true(d.exclusive && cpuset_count(&pool) == 2);
+	placed.cpus = d.cpus;
+	web.ask.cpu_milli = 2000;
+	web.cpus = cpuset_format(&pool, cpus, sizeof cpus);
+	web.mems = "0-7";
+	engine_synchronize(n->g, 0, &what, &n->ups);
+	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
+	assert_true(h->decision.exclusive && cpuset_equal(&h->decision.cpus, &pool));
+	assert_true(cpuset_equal(&ledger_view(engine_ledger(n->g))->pool, &d.cpus));
+	assert_int_equal(n->ups.nr, 0);
+	node_free(n);
+}
+
 static void a_running_container_that_would_be_refused_is_recorded_as_unaligned(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE);
@@ -524,6 +551,8 @@ int main(void)
 			a_container_that_starts_after_it_was_given_up_is_taken_over_as_it_runs),
 		cmocka_unit_test(of_two_containers_on_one_cpu_the_older_keeps_it),
 		cmocka_unit_test(a_container_resized_while_the_daemon_was_away_keeps_its_new_size),
+		cmocka_unit_test(
+			a_container_resized_to_the_whole_pool_meanwhile_leaves_it_what_it_had),
 		cmocka_unit_test(
 			a_running_container_that_would_be_refused_is_recorded_as_unaligned),
 		cmocka_unit_test(
