@@ -225,11 +225,16 @@ static void change_spec(struct world *w, const struct running *c);
 /* What it asks for has changed, and where it runs has not; or somebody else has set that, too. */
 static void resize_unasked(struct world *w, struct random *r, struct running *c)
 {
+	const struct cpuset pool = ledger_view(engine_ledger(w->g))->pool;
+	bool to_pool = c->seen && random_chance(r, 10); /* just what others share */
+
 	change_ask(r, &c->req);
+	if (to_pool)
+		c->req.ask.cpu_milli = 1000 * (uint64_t)cpuset_count(&pool);
 	c->req.cpus = c->cpus;
 	change_spec(w, c);
-	if (c->seen && random_chance(r, 20)) {
-		const struct cpuset cpus = some_cpus(w, r, &c->req);
+	if (to_pool || (c->seen && random_chance(r, 20))) {
+		const struct cpuset cpus = to_pool ? pool : some_cpus(w, r, &c->req);
 
 		(void)cpuset_format(&cpus, c->cpus, sizeof c->cpus);
 		c->floats = cpuset_within(&w->t->cpus, &cpus);
@@ -477,19 +482,20 @@ static bool is_claimed_by_another(struct world *w, const struct running *r)
 	return false;
 }
 
-/* What runs with CPUs of its own keeps them; unless nobody is to have any, and its annotation is an
- * old one. */
-/* A container in the pool that has by chance as many CPUs as it asks for to itself looks, without
- * the journal, as if they were its own: the pool is others then, perhaps of one that comes later.
- */
+/* A container in the pool that has by chance as many CPUs as it asks for to itself, or as many
+ * cores as it wishes for, looks, without the journal, as if they were its own: the pool is others'
+ * then, perhaps of one that comes later. */
 static bool pool_looks_owned(struct world *w)
 {
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		const struct running *c = slot(w, i);
 		const struct cpuset cpus = c->runs ? cpus_of(c) : (struct cpuset){0};
+		const unsigned asked = c->runs ? request_exclusive_cpus(&c->req) : 0;
 
-		if (c->runs && !c->exclusive && !cpuset_empty(&cpus) &&
-			cpuset_count(&cpus) == request_exclusive_cpus(&c->req))
+		if (!c->runs || c->exclusive || cpuset_empty(&cpus))
+			continue;
+		const struct cpuset held = wishes_held_cpus(&c->req.ask.wishes, w->t, &cpus, asked);
+		if (cpuset_count(&cpus) == asked || cpuset_count(&held) == asked)
 			return true;
 	}
 	return false;
@@ -502,6 +508,8 @@ static bool shares_unsaid(const struct running *c)
 	return c->shares && cpuset_empty(&c->placed.cpus);
 }
 
+/* What runs with CPUs of its own keeps them; unless nobody is to have any, and its annotation is an
+ * old one. */
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
 	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
