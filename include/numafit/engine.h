@@ -108,7 +108,8 @@ struct update {
 	bool any_wider;         /* any set that has those, or none, does as well as cpus */
 	bool moving;            /* it is being moved: what it runs with is right */
 	bool untouched;         /* it is to have no cpuset from us; any does */
-	bool without_quota;     /* it is to have no CFS quota; else that is left as it is */
+	bool without_quota;     /* it is to have no CFS quota */
+	int64_t quota_us;       /* it is to have that one; 0: it is left as it is, or taken away */
 };
 struct update_list {
 	VEC(struct update);

@@ -30,10 +30,10 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q);
  *                  | that is refused), else for containers that are not preferred
  * apply N [RECORD] | the same, and it is made; the operator alone asks for that
  *
- * While a plan is made that nobody has asked for, one question waits for its end.
- * answered() is called with the document, perhaps before this returns, once, unless the asker is
- * forgotten before. 0; or -errno with text: it is not answered, -EAGAIN where another one's plan is
- * being made. */
+ * One question waits while numafitd makes a plan for a refused pod by itself. answered() is called
+ * with the document, perhaps before this returns, once, unless the asker is forgotten before. 0; or
+ * -errno with text, and it is not called: -EAGAIN where another question is being answered, or
+ * waits. */
 int moves_ask(struct moves_asker *x, const char *question,
 	void (*answered)(void *asker, const char *document), void *asker, struct err *e);
 /* The asker is gone: it is not answered any more, and what it asked to be made is not, if that has

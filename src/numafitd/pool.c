@@ -241,21 +241,14 @@ static void note_problem(struct pool_bounds *p, const struct err *e, bool wrote)
 	p->problem = e ? *e : (struct err){0};
 }
 
-/* In mode release, until Synchronize is answered: the ledger has what was placed. */
-static bool is_being_released(const struct daemon *d)
-{
-	return d->settings.mode == MODE_RELEASE && ledger_count(engine_ledger(d->engine));
-}
-
 int pool_follow(struct daemon *d, struct err *e)
 {
 	const struct ledger_view *now = ledger_view(engine_ledger(d->engine));
 	struct pool_bounds *p = d->follow.pool;
 	enum outcome outcome = PLAN_ANEW;
 
-	if (!now->bounds || is_being_released(d) ||
-		(!p->any_due && !p->failed && bounds_serial(now->bounds) == p->serial &&
-			cpuset_equal(&p->pool, &now->pool)))
+	if (!now->bounds || (!p->any_due && !p->failed && bounds_serial(now->bounds) == p->serial &&
+				    cpuset_equal(&p->pool, &now->pool)))
 		return 0;
 	if (d->follow.moves &&
 		mover_is_copying(moves_mover(d->follow.moves))) { /* a write would wait for it */

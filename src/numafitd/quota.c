@@ -19,8 +19,8 @@ enum { KUBELET_PERIOD_US = 100 * 1000 };
 
 /* Pods are seen to in rounds of that length, between which the loop serves whoever waits. AGAIN_MS:
  * between two attempts at what could not be written. Another program that writes a quota over and
- * over is answered REWRITES_MAX times, and then at that pace; NOTES_MAX: how often it is recorded
- * at once. */
+ * over is answered REWRITES_MAX times, and then at that pace. NOTES_MAX: how many times in a row a
+ * quota that changes is recorded before it is lifted. */
 enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, REWRITES_MAX = 10, NOTES_MAX = 3 };
 
 struct quotas {
@@ -151,22 +151,21 @@ static bool is_noted(
 }
 
 /* The quota in force, which the journal has before it is lifted. The kubelet may set another one
- * while the journal is written, so it is read again after that. */
+ * while the journal is written, so it is read again after that. -EAGAIN: it changes all the time.
+ */
 static int read_and_note(struct daemon *d, const char *pod_uid, const char *cgroup,
 	struct cgroup_quota *found, struct err *e)
 {
-	int rc = cgroup_read_quota(&d->follow.quotas->cpu, cgroup, found, e);
-
-	for (unsigned i = 0; i < NOTES_MAX && !rc && found->limited &&
-			     !is_noted(d, pod_uid, cgroup, found->text);
-		i++) {
+	for (unsigned i = 0; i < NOTES_MAX; i++) {
+		int rc = cgroup_read_quota(&d->follow.quotas->cpu, cgroup, found, e);
+		if (rc || !found->limited || is_noted(d, pod_uid, cgroup, found->text))
+			return rc;
 		const struct kept_note note = {cgroup, found->text};
-
 		rc = engine_note_kept(d->engine, loop_wall_ms(), KEPT_QUOTAS, pod_uid, &note, e);
-		if (!rc)
-			rc = cgroup_read_quota(&d->follow.quotas->cpu, cgroup, found, e);
+		if (rc)
+			return rc;
 	}
-	return rc;
+	return err_set(e, EAGAIN, "%s: the quota changes while it is recorded", cgroup);
 }
 
 static int lift_pod(struct daemon *d, const char *pod_uid, const char *cgroup, struct err *e)
@@ -232,15 +231,14 @@ static int give_back_to_container(const struct daemon *d, const struct holding *
 	return cgroup_write_quota(&q->cpu, path, text, e);
 }
 
-/* A container's own, as its cgroup has it; its period stays when it has none. */
-static struct cgroup_quota quota_in_force(const struct quotas *q, const struct holding *h)
+/* That of the container with this cgroup; its period stays when it has none. */
+static struct cgroup_quota quota_in_force(const struct quotas *q, const char *cgroup)
 {
 	const struct cgroup_quota unknown = {.period_us = KUBELET_PERIOD_US};
 	struct cgroup_quota found;
 	char path[CGROUP_PATH_MAX];
 
-	if (!q || !*q->cpu.root || !h->request.cgroup ||
-		cgroup_path(h->request.cgroup, path, sizeof path, NULL) ||
+	if (!q || !*q->cpu.root || !cgroup || cgroup_path(cgroup, path, sizeof path, NULL) ||
 		cgroup_read_quota(&q->cpu, path, &found, NULL))
 		return unknown;
 	return found;
@@ -252,13 +250,23 @@ int64_t quota_of_update(const struct daemon *d, const struct update *u)
 
 	if (u->without_quota)
 		return NRI_NO_QUOTA;
-	if (!h || !holding_has_own_cpus(h))
-		return 0;
-	const struct cgroup_quota found = quota_in_force(d->follow.quotas, h);
+	if (u->quota_us || !h || !holding_has_own_cpus(h))
+		return u->quota_us;
+	const struct cgroup_quota found = quota_in_force(d->follow.quotas, h->request.cgroup);
 	const uint64_t quota_us = quota_of_kubelet(h, found.period_us);
 	/* another one is what the kubelet has given the runtime since: it was resized */
 	bool is_newer = found.limited && found.quota_us != quota_us;
 	return is_newer || quota_us == CGROUP_NO_QUOTA ? 0 : (int64_t)quota_us;
+}
+
+int64_t quota_given_back(const struct daemon *d, const struct request *req)
+{
+	const struct holding *h = ledger_find(ledger_of(d), req->container_id);
+	const struct cgroup_quota found = quota_in_force(d->follow.quotas, req->cgroup);
+
+	if (h ? !holding_has_own_cpus(h) : !request_exclusive_cpus(req))
+		return 0;
+	return found.limited ? (int64_t)found.quota_us : 0;
 }
 
 static void give_back_to_pod(struct daemon *d, const struct kept *l)

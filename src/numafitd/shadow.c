@@ -190,41 +190,28 @@ static bool is_placed(const struct daemon *d, const struct request *req)
 static void release_synchronize(
 	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
-	struct update_list ups = {0};
+	struct update_list ups = {0}, unsent = {0};
 	struct daemon *d = ctx;
 
 	d->measured.counters.connects++;
+	pool_give_back(d);
+	quota_give_back(d);
 	for (size_t i = 0; i < what->nr; i++)
 		if (is_placed(d, &what->containers[i]))
 			*vec_push(&ups) =
 				(struct update){.container_id = what->containers[i].container_id,
 					.cpus = d->topo.cpus,
-					.mems = d->topo.nodes_with_memory};
+					.mems = d->topo.nodes_with_memory,
+					.quota_us = quota_given_back(d, &what->containers[i])};
 	const size_t nr = add_updates(d, &ups, reply);
-	pool_give_back(d);
-	quota_give_back(d);
-	d->runtime.answered = (struct answered){.is_due = true};
+	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
 	log_line(nr < ups.nr ? LOG_WARN : LOG_INFO, "pins-released",
 		"containers=%zu of=%zu text=\"they may run everywhere again; %s\"", nr, what->nr,
 		nr < ups.nr ? "others keep their CPUs until they start anew, as no message has "
 			      "room for all"
 			    : "numafitd can be removed");
-	vec_fini(&ups);
-}
-
-/* Until the runtime has been sent what it is to give back, the ledger says what that is: where this
- * process dies before, the next one gives it back. */
-static void release_answered(void *ctx)
-{
-	struct update_list unsent = {0};
-	struct daemon *d = ctx;
-
-	if (!d->runtime.answered.is_due)
-		return;
-	d->runtime.answered.is_due = false;
-	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
-	pool_follow_event(d);
 	vec_fini(&unsent);
+	vec_fini(&ups);
 }
 
 const struct nri_handler release_handler = {
@@ -237,5 +224,4 @@ const struct nri_handler release_handler = {
 	.live = off_note,
 	.started = off_note,
 	.remove_pod = off_remove_pod,
-	.after = release_answered,
 };

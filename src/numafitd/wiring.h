@@ -9,7 +9,7 @@
 struct daemon;
 
 /* What on_create() has answered, or on_run_pod() has refused, to be noted once the answer has gone
- * out. The strings are the event's. In mode release Synchronize is due, and the rest is empty. */
+ * out. The strings are the event's. */
 struct answered {
 	bool is_due;
 	struct request req;

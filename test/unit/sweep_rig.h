@@ -24,7 +24,14 @@
 /* The daemon's parts in one process with a runtime that keeps its cpusets in a made-up cgroup tree.
  */
 
-enum { BOXES = 20, PATH_BYTES = 300, LIST_BYTES = 256, GUARD_MS = 20000, POLL_MS = 2, ROUND_MS = 5 };
+enum {
+	BOXES = 20,
+	PATH_BYTES = 300,
+	LIST_BYTES = 256,
+	GUARD_MS = 20000,
+	POLL_MS = 2,
+	ROUND_MS = 5
+};
 
 static const char machine[] = "machine two\n"
 			      "node 0 memory 8Gi cpus 0-7\n"
@@ -52,8 +59,9 @@ struct rig {
 	bool keeps_quotas;    /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups;      /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
-	enum mode mode; /* MODE_OFF: mode manage */
-	bool forgets;   /* it is CRI-O, and has been started again since it created them */
+	enum mode mode;       /* MODE_OFF: mode manage */
+	bool forgets;         /* it is CRI-O, and has been started again since it created them */
+	bool shows_placement; /* the annotation that a container was created with */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
 	const char *refusal;      /* what its calls are refused with; NULL: they are not */
 	char told[LIST_BYTES];    /* NUMAFIT_CPUS of the container that was created last */
@@ -280,7 +288,7 @@ static inline struct nri_container shown(
 	c.resources.has_memory_limit = r->memory_limit > 0;
 	c.resources.memory_limit = r->memory_limit;
 	c.cpus = c.mems = NULL;
-	c.nr_annotations = 0;
+	c.nr_annotations = r->shows_placement ? c.nr_annotations : 0;
 	annotation[1] = (struct key_value){"numafit.io/quiet", b->wishes_quiet};
 	c.pod_annotations = &annotation[1];
 	c.nr_pod_annotations = b->wishes_quiet != NULL;

@@ -1,5 +1,5 @@
-/* CFS quotas of containers with CPUs of their own and of their pods, in a daemon whose cgroups are files
- * of a folder. */
+/* CFS quotas of containers with CPUs of their own and of their pods, in a daemon whose cgroups are
+ * files of a folder. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,8 +65,10 @@ static void a_pod_with_cpus_of_its_own_has_none_and_others_keep_theirs(void **st
 	assert_string_equal(noted(r)->at[0].was, four_cpus);
 	assert_string_equal(quota_status(&r->d).use, "lift");
 	assert_int_equal(quota_status(&r->d).pods, 1);
-	assert_string_equal(quota(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpu.max"), "50000 100000");
-	assert_string_equal(quota(r, "sys/fs/cgroup/kubepods/burstable/podp0/c0/cpu.max"), "50000 100000");
+	assert_string_equal(
+		quota(r, "sys/fs/cgroup/kubepods/burstable/podp0/cpu.max"), "50000 100000");
+	assert_string_equal(
+		quota(r, "sys/fs/cgroup/kubepods/burstable/podp0/c0/cpu.max"), "50000 100000");
 	rig_free(r);
 }
 
@@ -140,6 +142,27 @@ static void a_restart_knows_what_was_and_mode_release_gives_it_back(void **state
 	assert_string_equal(quota(r, of_pod), four_cpus);
 	assert_string_equal(quota(r, of_container), four_cpus);
 	assert_int_equal(noted(r)->nr, 0);
+	rig_free(r);
+}
+
+/* The runtime never had the answer of the first one, and repeats what it was given before. */
+static void mode_release_once_more_has_the_runtime_set_the_quota_that_came_back(void **state)
+{
+	struct rig *r = begin(false);
+	struct box *b = start_box(r, 1, 4);
+
+	(void)state;
+	wait_until(r, pod_is_lifted);
+	r->shows_placement = true;
+	for (unsigned i = 0; i < 2; i++) {
+		stop_daemon(r);
+		b->quota = -1;
+		read_machine(r, machine);
+		r->mode = MODE_RELEASE;
+		start_daemon(r);
+		assert_string_equal(quota(r, of_container), four_cpus);
+		assert_int_equal(b->quota, 400000);
+	}
 	rig_free(r);
 }
 
@@ -356,12 +379,15 @@ int main(void)
 		cmocka_unit_test(what_another_program_sets_is_noted_and_lifted_again),
 		cmocka_unit_test(a_resize_to_a_part_of_a_cpu_gives_it_back),
 		cmocka_unit_test(a_restart_knows_what_was_and_mode_release_gives_it_back),
+		cmocka_unit_test(
+			mode_release_once_more_has_the_runtime_set_the_quota_that_came_back),
 		cmocka_unit_test(mode_release_keeps_what_the_kubelet_has_set_since),
 		cmocka_unit_test(keep_touches_none_and_gives_back_what_an_earlier_life_lifted),
 		cmocka_unit_test(an_update_with_keep_sets_the_kubelets),
 		cmocka_unit_test(the_pod_goes_and_nothing_is_left_of_it),
 		cmocka_unit_test(a_pod_whose_sandbox_is_made_anew_keeps_what_it_had),
-		cmocka_unit_test(a_container_that_was_resized_and_is_not_known_to_be_keeps_its_quota),
+		cmocka_unit_test(
+			a_container_that_was_resized_and_is_not_known_to_be_keeps_its_quota),
 		cmocka_unit_test(the_same_value_again_and_again_is_recorded_once),
 		cmocka_unit_test(a_cgroup_that_is_not_named_after_the_pod_keeps_its_quota),
 		cmocka_unit_test(what_cannot_be_lifted_is_shown_and_tried_again),

@@ -142,7 +142,7 @@ static bool the_one_that_runs_is_back(struct rig *r)
 }
 
 /* A runtime sets 16 at once, at most. */
-static void containers_that_have_ended_keep_none_that_runs_waiting(void **state)
+static void ended_containers_do_not_delay_a_running_one(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
 	const struct box *runs = &r->box[9]; /* the last one of the ledger, which goes by ids */
@@ -394,7 +394,7 @@ int main(void)
 		cmocka_unit_test(on_runtimes_without_safe_updates_the_next_reply_restores_a_cpuset),
 		cmocka_unit_test(a_stopping_container_is_not_updated),
 		cmocka_unit_test(a_container_that_has_ended_is_not_updated),
-		cmocka_unit_test(containers_that_have_ended_keep_none_that_runs_waiting),
+		cmocka_unit_test(ended_containers_do_not_delay_a_running_one),
 		cmocka_unit_test(an_update_that_fails_is_tried_again),
 		cmocka_unit_test(an_update_without_effect_is_tried_again),
 		cmocka_unit_test(an_update_that_a_newer_one_overtakes_is_made_good),
