@@ -112,7 +112,8 @@ static bool mend_cpus(
 	struct decision why;
 	bool hit = before->exclusive &&
 		   (!h->decision.exclusive || !cpuset_equal(&before->cpus, &h->decision.cpus));
-	bool lacks = (hit || h->decision.lost_cpus) && holding_lacks_cpus(h);
+	bool lacks = (hit || h->decision.lost_cpus) && holding_lacks_cpus(h) &&
+		     !ledger_is_moving(g->ledger, h->request.container_id); /* until it is there */
 
 	struct cpuset there = cpuset_minus(g->t->cpus, &g->s->reserved_cpus);
 	if (hit)

@@ -313,19 +313,22 @@ void engine_decide(
 	admit(&(struct admit_question){g->ledger, g->s, .container = req}, b, &g->arena, d, NULL);
 }
 
-/* The pool beside what the container gets for itself. One that was resized while nobody listened
- * may run on all of it: then the pool is what that one had. */
+/* The pool beside what the container gets for itself: with what it gives up, as it was resized or
+ * put elsewhere while nobody listened. It may even run on all that the pool was. */
 static struct cpuset pool_beside(
 	const struct engine *g, const struct request *req, const struct cpuset *cpus)
 {
 	const struct holding *before = ledger_find(g->ledger, req->container_id);
 	const struct cpuset pool = ledger_pool_without(g->ledger, cpus);
 
-	if (!cpuset_empty(&pool) || !before)
+	if (!before)
 		return pool;
 	const struct cpuset had = ledger_released_by(g->ledger, before),
-			    shareable = ledger_shareable_cpus(g->ledger);
-	return cpuset_minus(cpuset_and(had, &shareable), cpus);
+			    given_up = cpuset_minus(had, cpus),
+			    shareable = ledger_shareable_cpus(g->ledger),
+			    grown = ledger_pool_grown(g->ledger, &given_up);
+	const struct cpuset more = cpuset_and(given_up, cpuset_empty(&pool) ? &shareable : &grown);
+	return cpuset_or(pool, &more);
 }
 
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,

@@ -249,6 +249,7 @@ static void adopt_in_place(
 		return;
 	if (!how_placed(g, req, placed, &p) || adopt_placement(g, req, &p, &d, NULL) < 0)
 		return;
+	engine_end_move_of(g, now_ms, "adopt", req->container_id); /* somebody else has moved it */
 	d.moved_ms = know_what_lasts(g, req, &known);
 	(void)engine_claims(g, req, engine_owner_of_running(g, req), &d);
 	count_what_it_has(&d, &known);

@@ -319,6 +319,65 @@ static void a_move_to_cpus_that_go_offline_goes_back(void **state)
 	node_free(n);
 }
 
+/* It had lost CPUs for which there were no others; amid its move they come back. */
+static void a_container_that_lacks_cpus_gets_none_amid_its_move(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct cpuset offline = create(n, "web", QOS_GUARANTEED, 8000, 0).cpus;
+	struct update_list ups = {0};
+
+	(void)state;
+	engine_started(n->g, 0, "c0");
+	assert_true(create(n, "rest", QOS_GUARANTEED, 54000, 0).admit);
+	engine_started(n->g, 0, "c1");
+	for (unsigned i = 0; i < 2; i++)
+		cpuset_del(&offline, cpuset_next(&offline, 0));
+	struct topo *all = n->t, *less = machine_without(all, &offline, (struct nodeset){0});
+	engine_set_topo(n->g, 0, less);
+	n->t = less;
+	assert_int_equal(cpuset_count(&entry(n, "c0")->decision.cpus), 2);
+	engine_release(n->g, 0, "stop", "c1", &ups);
+	vec_fini(&ups);
+	const struct decision to = place_on(n, 5, 2, 0);
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
+	engine_set_topo(n->g, 0, all);
+	n->t = all;
+	assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+	assert_int_equal(engine_end_move(n->g, 0, false, NULL), 0);
+	assert_cpus(&entry(n, "c0")->decision.cpus, &to.cpus);
+	assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+	node_free(n);
+	free(less);
+}
+
+/* While nobody listened it was resized, and put elsewhere. */
+static void a_container_that_somebody_else_has_placed_is_moved_no_more(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision to;
+	struct placement placed = {.exclusive = true, .policy = POLICY_RESTRICTED};
+	const struct placement *as_created[] = {&placed};
+	struct update_list ups = {0};
+
+	(void)state;
+	placed.cpus = a_container_with_a_place_elsewhere(n, &to).cpus;
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
+	struct request web = n->run[0].req;
+	web.ask.cpu_milli = 2000;
+	web.cpus = "24-25";
+	web.mems = "6";
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){.requests = &web, .placed = as_created, .nr = 1}, &ups);
+	assert_null(moving(n));
+	struct cpuset now;
+	assert_int_equal(cpuset_parse(&now, "24-25", strlen("24-25"), NULL), 0);
+	assert_cpus(&entry(n, "c0")->decision.cpus, &now);
+	assert_true(cpuset_within(&to.cpus, &ledger_view(engine_ledger(n->g))->pool));
+	assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+	vec_fini(&ups);
+	node_free(n);
+}
+
 /* The updates that a report of c0 with that cpuset leads to. */
 static size_t corrections(const struct node *n, const struct cpuset *cpus, struct nodeset mems)
 {
@@ -353,6 +412,8 @@ static void a_runtime_that_has_missed_a_move_is_given_the_new_place(void **state
 	assert_int_equal(corrections(n, &from.cpus, from.mems), 1);
 	assert_int_equal(corrections(n, &to.cpus, from.mems), 1);
 	assert_int_equal(corrections(n, &to.cpus, to.mems), 0);
+	assert_int_equal(engine_begin_move(n->g, 9, "c0", &from, NULL, NULL), 0);
+	assert_int_equal(corrections(n, &to.cpus, to.mems), 0); /* once more at its end */
 	node_free(n);
 }
 
@@ -370,6 +431,8 @@ int main(void)
 		cmocka_unit_test(it_is_not_updated_before_the_end),
 		cmocka_unit_test(a_move_outlives_a_copy_and_a_restart),
 		cmocka_unit_test(a_move_to_cpus_that_go_offline_goes_back),
+		cmocka_unit_test(a_container_that_lacks_cpus_gets_none_amid_its_move),
+		cmocka_unit_test(a_container_that_somebody_else_has_placed_is_moved_no_more),
 		cmocka_unit_test(a_runtime_that_has_missed_a_move_is_given_the_new_place),
 	};
 

@@ -482,20 +482,29 @@ static bool is_claimed_by_another(struct world *w, const struct running *r)
 	return false;
 }
 
-/* A container in the pool that has by chance as many CPUs as it asks for to itself, or as many
- * cores as it wishes for, looks, without the journal, as if they were its own: the pool is others'
- * then, perhaps of one that comes later. */
-static bool pool_looks_owned(struct world *w)
+/* What it runs on does not say by itself which CPUs it holds. */
+static bool shows_others_than_it_holds(const struct running *c)
+{
+	return c->req.ask.wishes.cores || c->req.ask.wishes.cpus == WISH_CPUS_OWN_SHARED;
+}
+
+/* Without the journal some container looks as if CPUs of others were its own, perhaps of one that
+ * comes later: one of the pool that has by chance as many CPUs, or cores, as it asks for to itself;
+ * one that holds others than it runs on, and has an old annotation. */
+static bool one_looks_like_the_owner_of_others(struct world *w)
 {
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
 		const struct running *c = slot(w, i);
 		const struct cpuset cpus = c->runs ? cpus_of(c) : (struct cpuset){0};
 		const unsigned asked = c->runs ? request_exclusive_cpus(&c->req) : 0;
 
-		if (!c->runs || c->exclusive || cpuset_empty(&cpus))
+		if (!c->runs || cpuset_empty(&cpus))
 			continue;
-		const struct cpuset held = wishes_held_cpus(&c->req.ask.wishes, w->t, &cpus, asked);
-		if (cpuset_count(&cpus) == asked || cpuset_count(&held) == asked)
+		const struct cpuset own = own_of(w, c),
+				    held = wishes_held_cpus(&c->req.ask.wishes, w->t, &cpus, asked);
+		if (c->exclusive ? shows_others_than_it_holds(c) &&
+					   !cpuset_equal(&own, &c->placed.cpus)
+				 : cpuset_count(&cpus) == asked || cpuset_count(&held) == asked)
 			return true;
 	}
 	return false;
@@ -513,7 +522,7 @@ static bool shares_unsaid(const struct running *c)
 static void the_journal_is_lost(struct world *w, struct random *r)
 {
 	struct cpuset before[PODS_MAX * PARTS_MAX] = {{{0}}}, now;
-	bool had[PODS_MAX * PARTS_MAX], certain = !pool_looks_owned(w);
+	bool had[PODS_MAX * PARTS_MAX], certain = !one_looks_like_the_owner_of_others(w);
 
 	(void)r;
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++) {
@@ -532,8 +541,7 @@ static void the_journal_is_lost(struct world *w, struct random *r)
 			continue;
 		/* what is in force does not say which CPUs are its own: its annotation does, unless
 		 * it was resized since */
-		if ((c->req.ask.wishes.cores || c->req.ask.wishes.cpus == WISH_CPUS_OWN_SHARED) &&
-			!cpuset_equal(&before[i], &c->placed.cpus))
+		if (shows_others_than_it_holds(c) && !cpuset_equal(&before[i], &c->placed.cpus))
 			continue;
 		now = own_of(w, c);
 		assert_true(cpuset_equal(&now, &before[i]));
