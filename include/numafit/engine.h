@@ -109,7 +109,7 @@ struct update {
 	bool moving;            /* it is being moved: what it runs with is right */
 	bool untouched;         /* it is to have no cpuset from us; any does */
 	bool without_quota;     /* it is to have no CFS quota */
-	int64_t quota_us;       /* it is to have that one; 0: it is left as it is, or taken away */
+	int64_t quota_us;       /* it is to have that one; 0: nothing is said of it */
 };
 struct update_list {
 	VEC(struct update);

@@ -197,8 +197,8 @@ static void leave_move(struct mover *m)
 	struct planned_move *p = &m->move[m->at];
 
 	p->state = MOVE_GONE;
-	(void)text_copy(
-		p->why, sizeof p->why, "the container has ended, or the machine has changed");
+	(void)text_copy(p->why, sizeof p->why,
+		"the container has ended or was resized, or the machine has changed");
 	log_move(m, LOG_INFO, "move-left");
 	m->w.must_update(m->w.ctx, p->id);
 	end_plan(m);

@@ -33,7 +33,7 @@ struct moves_asker {
 	struct mover *mover;
 	struct planner *planner;
 	struct asked asked;   /* what the plan at hand is for; asker NULL: a pod that was refused */
-	struct asked waiting; /* while a plan for a refused pod is made; text NULL: none does */
+	struct asked waiting; /* while a plan is made that nobody waits for; text NULL: none does */
 	/* Of the pod that was looked at last: it is refused over and over, and nothing has changed.
 	 */
 	char *seen_uid;
@@ -245,7 +245,7 @@ int moves_ask(struct moves_asker *x, const char *question,
 		x->asked = asked;
 		return plan_for_asker(x, rest, e);
 	}
-	if (x->asked.asker || (x->waiting.text && !x->waiting.forgotten))
+	if ((x->asked.asker && !x->asked.forgotten) || (x->waiting.text && !x->waiting.forgotten))
 		return err_set(e, EAGAIN, "another plan is being made: ask again");
 	free(x->waiting.text);
 	x->waiting = asked;

@@ -30,7 +30,8 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q);
  *                  | that is refused), else for containers that are not preferred
  * apply N [RECORD] | the same, and it is made; the operator alone asks for that
  *
- * One question waits while numafitd makes a plan for a refused pod by itself. answered() is called
+ * One question waits while a plan is made that nobody waits for: for a refused pod, or for an asker
+ * that is gone. answered() is called
  * with the document, perhaps before this returns, once, unless the asker is forgotten before. 0; or
  * -errno with text, and it is not called: -EAGAIN where another question is being answered, or
  * waits. */

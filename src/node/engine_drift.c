@@ -112,8 +112,7 @@ static bool mend_cpus(
 	struct decision why;
 	bool hit = before->exclusive &&
 		   (!h->decision.exclusive || !cpuset_equal(&before->cpus, &h->decision.cpus));
-	bool lacks = (hit || h->decision.lost_cpus) && holding_lacks_cpus(h) &&
-		     !ledger_is_moving(g->ledger, h->request.container_id); /* until it is there */
+	bool lacks = (hit || h->decision.lost_cpus) && holding_lacks_cpus(h);
 
 	struct cpuset there = cpuset_minus(g->t->cpus, &g->s->reserved_cpus);
 	if (hit)
@@ -281,15 +280,17 @@ static bool has_same_memory(const struct topo *a, const struct topo *b)
 	return true;
 }
 
-/* A move goes on where all that it needs is still there; else the container has what it had before,
- * and loses of that what is gone. */
+/* A move goes on where all that it needs is still there, also for the pool, and where the container
+ * lacks no CPUs, which may have come; else the container has what it had before, and loses of that
+ * what is gone. */
 static void leave_move(struct engine *g, int64_t now_ms, const struct topo *t)
 {
 	const struct moving *m = ledger_view(g->ledger)->moving;
 	const struct cpuset there = cpuset_minus(t->cpus, &g->s->reserved_cpus);
 
 	if (!m || (cpuset_within(&m->from.cpus, &there) && cpuset_within(&m->to.cpus, &there) &&
-			  has_same_memory(g->t, t)))
+			  cpuset_intersects(&ledger_view(g->ledger)->pool, &t->cpus) &&
+			  !m->from.lost_cpus && has_same_memory(g->t, t)))
 		return;
 	auto_free char *id = xstrdup(m->container_id);
 	ledger_end_move(g->ledger, true, now_ms);

@@ -313,8 +313,9 @@ void engine_decide(
 	admit(&(struct admit_question){g->ledger, g->s, .container = req}, b, &g->arena, d, NULL);
 }
 
-/* The pool beside what the container gets for itself: with what it gives up, as it was resized or
- * put elsewhere while nobody listened. It may even run on all that the pool was. */
+/* The pool beside what the container gets for itself, with what it gives up for that: it was
+ * resized or put elsewhere while nobody listened. The container may run on all that the pool was:
+ * where too few CPUs would be left in the pool, all that it gives up goes there. */
 static struct cpuset pool_beside(
 	const struct engine *g, const struct request *req, const struct cpuset *cpus)
 {
@@ -327,7 +328,8 @@ static struct cpuset pool_beside(
 			    given_up = cpuset_minus(had, cpus),
 			    shareable = ledger_shareable_cpus(g->ledger),
 			    grown = ledger_pool_grown(g->ledger, &given_up);
-	const struct cpuset more = cpuset_and(given_up, cpuset_empty(&pool) ? &shareable : &grown);
+	const bool few = cpuset_count(&pool) < settings_pool_minimum(g->s);
+	const struct cpuset more = cpuset_and(given_up, few ? &shareable : &grown);
 	return cpuset_or(pool, &more);
 }
 

@@ -433,9 +433,11 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 	struct update_list updated_with_all = {0};
 	struct decision d;
 
-	if (h && !h->decision.left && !engine_knows_better(g, req, placed) &&
-		!holding_suits(h, req) &&
-		engine_update_within(g, now_ms, req, b, &d, &updated_with_all) && !d.admit &&
+	if (!h || h->decision.left || engine_knows_better(g, req, placed) || holding_suits(h, req))
+		return;
+	/* a move would have it refused, and nobody asks once more */
+	engine_end_move_of(g, now_ms, "resized", req->container_id);
+	if (engine_update_within(g, now_ms, req, b, &d, &updated_with_all) && !d.admit &&
 		!request_exclusive_cpus(req)) {
 		engine_drop(g, now_ms, "resized", req->container_id, true);
 		engine_adopt(g, now_ms, "adopt", req, placed, true, b);

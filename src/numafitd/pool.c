@@ -247,6 +247,8 @@ int pool_follow(struct daemon *d, struct err *e)
 	struct pool_bounds *p = d->follow.pool;
 	enum outcome outcome = PLAN_ANEW;
 
+	if (d->settings.mode == MODE_RELEASE) /* pool_give_back() has written all */
+		return 0;
 	if (!now->bounds || (!p->any_due && !p->failed && bounds_serial(now->bounds) == p->serial &&
 				    cpuset_equal(&p->pool, &now->pool)))
 		return 0;

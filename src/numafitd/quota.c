@@ -20,7 +20,7 @@ enum { KUBELET_PERIOD_US = 100 * 1000 };
 /* Pods are seen to in rounds of that length, between which the loop serves whoever waits. AGAIN_MS:
  * between two attempts at what could not be written. Another program that writes a quota over and
  * over is answered REWRITES_MAX times, and then at that pace. NOTES_MAX: how many times in a row a
- * quota that changes is recorded before it is lifted. */
+ * quota that changes is recorded before that is tried again later. */
 enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, REWRITES_MAX = 10, NOTES_MAX = 3 };
 
 struct quotas {
@@ -216,6 +216,21 @@ static int lift_container(struct daemon *d, const struct holding *h, struct err 
 	return write_none(q, path, &found, e);
 }
 
+/* Whether the kubelet sets quotas (cpuCFSQuota). Where it does its pods with CPUs of their own have
+ * one, which comes back, or has come back. */
+static bool kubelet_sets_quotas(const struct daemon *d, const struct holding *h)
+{
+	struct cgroup_quota found;
+	char pod[CGROUP_PATH_MAX];
+
+	if (!d->follow.quotas || kept_find(lifted(d), h->request.pod.uid) || !h->request.cgroup ||
+		cgroup_path_above(h->request.cgroup, pod, sizeof pod, NULL) ||
+		!cgroup_is_pods(pod, h->request.pod.uid) ||
+		cgroup_read_quota(&d->follow.quotas->cpu, pod, &found, NULL))
+		return true;
+	return found.limited;
+}
+
 static int give_back_to_container(const struct daemon *d, const struct holding *h, struct err *e)
 {
 	struct quotas *q = d->follow.quotas;
@@ -250,7 +265,7 @@ int64_t quota_of_update(const struct daemon *d, const struct update *u)
 
 	if (u->without_quota)
 		return NRI_NO_QUOTA;
-	if (u->quota_us || !h || !holding_has_own_cpus(h))
+	if (u->quota_us || !h || !holding_has_own_cpus(h) || !kubelet_sets_quotas(d, h))
 		return u->quota_us;
 	const struct cgroup_quota found = quota_in_force(d->follow.quotas, h->request.cgroup);
 	const uint64_t quota_us = quota_of_kubelet(h, found.period_us);
@@ -404,7 +419,8 @@ void quota_give_back(struct daemon *d)
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct holding *h = ledger_at(l, i);
 
-		if (h->request.cgroup && h->state != HOLDING_WAITING && holding_has_own_cpus(h))
+		if (h->request.cgroup && h->state != HOLDING_WAITING && holding_has_own_cpus(h) &&
+			kubelet_sets_quotas(d, h))
 			(void)give_back_to_container(d, h, &e);
 	}
 	for (const char *uid = "";;) {

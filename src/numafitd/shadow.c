@@ -190,7 +190,7 @@ static bool is_placed(const struct daemon *d, const struct request *req)
 static void release_synchronize(
 	void *ctx, const struct nri_inventory *what, struct nri_reply *reply)
 {
-	struct update_list ups = {0}, unsent = {0};
+	struct update_list ups = {0};
 	struct daemon *d = ctx;
 
 	d->measured.counters.connects++;
@@ -204,14 +204,26 @@ static void release_synchronize(
 					.mems = d->topo.nodes_with_memory,
 					.quota_us = quota_given_back(d, &what->containers[i])};
 	const size_t nr = add_updates(d, &ups, reply);
-	engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
+	d->runtime.answered = (struct answered){.is_due = true};
 	log_line(nr < ups.nr ? LOG_WARN : LOG_INFO, "pins-released",
 		"containers=%zu of=%zu text=\"they may run everywhere again; %s\"", nr, what->nr,
 		nr < ups.nr ? "others keep their CPUs until they start anew, as no message has "
 			      "room for all"
 			    : "numafitd can be removed");
-	vec_fini(&unsent);
 	vec_fini(&ups);
+}
+
+/* The ledger alone knows of containers that were there before numafitd. It keeps them until the
+ * answer has gone out: where numafitd is killed before, it releases them when it starts again. */
+static void release_answered(void *ctx)
+{
+	struct update_list unsent = {0};
+	struct daemon *d = ctx;
+
+	if (d->runtime.answered.is_due)
+		engine_synchronize(d->engine, loop_wall_ms(), &(struct inventory){0}, &unsent);
+	d->runtime.answered.is_due = false;
+	vec_fini(&unsent);
 }
 
 const struct nri_handler release_handler = {
@@ -224,4 +236,5 @@ const struct nri_handler release_handler = {
 	.live = off_note,
 	.started = off_note,
 	.remove_pod = off_remove_pod,
+	.after = release_answered,
 };

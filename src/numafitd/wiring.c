@@ -549,6 +549,7 @@ static const struct nri_handler manage_handler = {
 	.started = on_started,
 	.remove_pod = on_remove_pod,
 	.wait = claims_wait,
+	.after = after_answer,
 };
 
 static const struct nri_handler *const handlers[] = {
@@ -655,7 +656,6 @@ void wiring_start(struct daemon *d)
 	d->runtime.handler.ctx = d;
 	d->runtime.handler.began = before_event;
 	d->runtime.handler.ended = after_event;
-	d->runtime.handler.after = after_answer;
 	d->runtime.handler.on_event = on_nri_event;
 	d->runtime.expire = loop_timer_new(d->loop, expire_unborn, d);
 	loop_timer_set(d->runtime.expire, EXPIRE_EVERY_MS);

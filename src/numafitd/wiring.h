@@ -9,7 +9,8 @@
 struct daemon;
 
 /* What on_create() has answered, or on_run_pod() has refused, to be noted once the answer has gone
- * out. The strings are the event's. */
+ * out. The strings are the event's. In mode release Synchronize was answered, and only is_due says
+ * so. */
 struct answered {
 	bool is_due;
 	struct request req;

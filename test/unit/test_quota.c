@@ -166,6 +166,22 @@ static void mode_release_once_more_has_the_runtime_set_the_quota_that_came_back(
 	rig_free(r);
 }
 
+static void where_the_kubelet_sets_none_there_is_none_after_mode_release(void **state)
+{
+	struct rig *r = begin(false);
+
+	(void)state;
+	put(r, of_pod, "max 100000\n"); /* cpuCFSQuota: false */
+	(void)start_box(r, 1, 4);
+	stop_daemon(r);
+	read_machine(r, machine);
+	r->mode = MODE_RELEASE;
+	start_daemon(r);
+	assert_string_equal(quota(r, of_pod), lifted);
+	assert_string_equal(quota(r, of_container), lifted);
+	rig_free(r);
+}
+
 /* Resized while nobody listened: the kubelet's newer quota is not taken back. */
 static void mode_release_keeps_what_the_kubelet_has_set_since(void **state)
 {
@@ -381,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_restart_knows_what_was_and_mode_release_gives_it_back),
 		cmocka_unit_test(
 			mode_release_once_more_has_the_runtime_set_the_quota_that_came_back),
+		cmocka_unit_test(where_the_kubelet_sets_none_there_is_none_after_mode_release),
 		cmocka_unit_test(mode_release_keeps_what_the_kubelet_has_set_since),
 		cmocka_unit_test(keep_touches_none_and_gives_back_what_an_earlier_life_lifted),
 		cmocka_unit_test(an_update_with_keep_sets_the_kubelets),
