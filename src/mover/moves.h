@@ -31,10 +31,9 @@ void moves_note_refused(struct moves_asker *x, const struct admit_question *q);
  * apply N [RECORD] | the same, and it is made; the operator alone asks for that
  *
  * One question waits while a plan is made that nobody waits for: for a refused pod, or for an asker
- * that is gone. answered() is called
- * with the document, perhaps before this returns, once, unless the asker is forgotten before. 0; or
- * -errno with text, and it is not called: -EAGAIN where another question is being answered, or
- * waits. */
+ * that is gone. answered() is called with the document, perhaps before this returns, once, unless
+ * the asker is forgotten before. 0; or -errno with text, and it is not called: -EAGAIN where
+ * another question is being answered, or waits. */
 int moves_ask(struct moves_asker *x, const char *question,
 	void (*answered)(void *asker, const char *document), void *asker, struct err *e);
 /* The asker is gone: it is not answered any more, and what it asked to be made is not, if that has
