@@ -579,6 +579,19 @@ static void a_question_waits_while_a_plan_for_a_refused_pod_is_made(void **state
 	end(r);
 }
 
+/* Which is refused at once where no plan is being made. */
+static void a_bad_question_that_waited_is_answered_with_an_error(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	plan_for_refused(r, 15);
+	ask(r, "plan x");
+	assert_int_equal(document.rc, -EREMOTEIO);
+	end(r);
+}
+
 static void one_question_waits_and_others_are_refused(void **state)
 {
 	struct box *small;
@@ -768,6 +781,7 @@ int main(void)
 		cmocka_unit_test(an_update_that_its_connection_takes_along_is_waited_for_no_more),
 		cmocka_unit_test(what_is_no_question_is_refused),
 		cmocka_unit_test(a_question_waits_while_a_plan_for_a_refused_pod_is_made),
+		cmocka_unit_test(a_bad_question_that_waited_is_answered_with_an_error),
 		cmocka_unit_test(one_question_waits_and_others_are_refused),
 		cmocka_unit_test(who_hangs_up_is_not_answered_and_nothing_is_moved_for_it),
 		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
