@@ -79,7 +79,7 @@ void engine_correct_moved(
 			is_in(ups, reported[i].container_id))
 			continue;
 		const struct update want = engine_placement_of(g, h);
-		if (!want.moving && !engine_runs_as(g, &reported[i], &want))
+		if (!engine_runs_as(g, &reported[i], &want))
 			*vec_push(ups) = want;
 	}
 }

@@ -377,6 +377,57 @@ static void a_container_that_somebody_else_has_placed_is_moved_no_more(void **st
 	node_free(n);
 }
 
+/* The same, where it runs on as it did: nobody would ask for that size once more. */
+static void a_resize_that_came_meanwhile_ends_the_move(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision to, from = a_container_with_a_place_elsewhere(n, &to);
+	const struct placement *as_created[] = {&n->run[0].placed};
+	struct update_list ups = {0};
+
+	(void)state;
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
+	struct request web = n->run[0].req;
+	web.ask.cpu_milli = 2000;
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){.requests = &web, .placed = as_created, .nr = 1}, &ups);
+	assert_null(moving(n));
+	assert_int_equal(cpuset_count(&entry(n, "c0")->decision.cpus), 2);
+	assert_true(cpuset_within(&entry(n, "c0")->decision.cpus, &to.cpus));
+	assert_true(cpuset_within(&from.cpus, &ledger_view(engine_ledger(n->g))->pool));
+	assert_int_equal(ups.nr, 1);
+	assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+	vec_fini(&ups);
+	node_free(n);
+}
+
+static void a_move_goes_back_where_the_pool_would_have_no_cpu(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct decision to;
+
+	(void)state;
+	n->s.reserved_cpus = (struct cpuset){0};
+	(void)a_container_with_a_place_elsewhere(n, &to);
+	const struct cpuset others = ledger_free_cpus(engine_ledger(n->g));
+	assert_true(create(n, "rest", QOS_GUARANTEED, (cpuset_count(&others) - 5) * 1000, 0).admit);
+	engine_started(n->g, 0, "c1");
+	const struct cpuset pool = ledger_view(engine_ledger(n->g))->pool;
+	struct decision four = to;
+	four.cpus = pool;
+	cpuset_del(&four.cpus, cpuset_next(&pool, 0));
+	four.nr_blocks = 0;
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &four, NULL, NULL), 0);
+	const struct cpuset last = ledger_view(engine_ledger(n->g))->pool;
+	struct topo *less = machine_without(n->t, &last, (struct nodeset){0});
+	engine_set_topo(n->g, 0, less);
+	assert_null(moving(n));
+	assert_int_equal(ledger_check(engine_ledger(n->g), NULL), 0);
+	free(n->t);
+	n->t = less;
+	node_free(n);
+}
+
 /* The updates that a report of c0 with that cpuset leads to. */
 static size_t corrections(const struct node *n, const struct cpuset *cpus, struct nodeset mems)
 {
@@ -433,6 +484,8 @@ int main(void)
 		cmocka_unit_test(
 			a_container_that_lacked_cpus_has_them_when_they_come_back_amid_its_move),
 		cmocka_unit_test(a_container_that_somebody_else_has_placed_is_moved_no_more),
+		cmocka_unit_test(a_resize_that_came_meanwhile_ends_the_move),
+		cmocka_unit_test(a_move_goes_back_where_the_pool_would_have_no_cpu),
 		cmocka_unit_test(a_runtime_that_has_missed_a_move_is_given_the_new_place),
 	};
 

@@ -64,6 +64,17 @@ static void ask(struct rig *r, const char *question)
 	wait_until(r, is_answered);
 }
 
+static struct pod pod_of(const struct ask *container)
+{
+	return (struct pod){.sandbox_id = "s",
+		.uid = "new",
+		.ns = "default",
+		.name = "new",
+		.qos = QOS_GUARANTEED,
+		.nr = 1,
+		.container = container};
+}
+
 /* The question for a pod of one container with so many CPUs. */
 static const char *question_for(
 	const struct rig *r, const char *what, unsigned cpus, char question[QUESTION_BYTES])
@@ -72,13 +83,7 @@ static const char *question_for(
 		.cpu_milli = (uint64_t)cpus * MILLI_PER_CPU,
 		.nr_memory = 1,
 		.memory = {{0, 1 << 20}}};
-	const struct pod pod = {.sandbox_id = "s",
-		.uid = "new",
-		.ns = "default",
-		.name = "new",
-		.qos = QOS_GUARANTEED,
-		.nr = 1,
-		.container = &container};
+	const struct pod pod = pod_of(&container);
 	char line[LINE_BYTES];
 
 	assert_true(journal_json_refused(NULL, &pod, &r->d.topo.ids, line, sizeof line, NULL) > 0);
@@ -546,13 +551,7 @@ static void who_hangs_up_is_not_answered_and_nothing_is_moved_for_it(void **stat
 static void plan_for_refused(struct rig *r, unsigned cpus)
 {
 	const struct ask container = {.name = "main", .cpu_milli = (uint64_t)cpus * MILLI_PER_CPU};
-	const struct pod pod = {.sandbox_id = "s",
-		.uid = "refused",
-		.ns = "default",
-		.name = "refused",
-		.qos = QOS_GUARANTEED,
-		.nr = 1,
-		.container = &container};
+	const struct pod pod = pod_of(&container);
 	const struct admit_question q = {.pod = &pod};
 
 	moves_note_refused(r->d.follow.moves, &q);

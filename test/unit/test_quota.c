@@ -35,6 +35,14 @@ static const struct kept_list *noted(const struct rig *r)
 	return &ledger_view(engine_ledger(r->d.engine))->kept[KEPT_QUOTAS];
 }
 
+static void start_to_release(struct rig *r)
+{
+	stop_daemon(r);
+	read_machine(r, machine);
+	r->mode = MODE_RELEASE;
+	start_daemon(r);
+}
+
 /* What the kubelet has set of a pod of 4 CPUs, before its container is made. */
 static struct rig *begin(bool keeps)
 {
@@ -135,10 +143,7 @@ static void a_restart_knows_what_was_and_mode_release_gives_it_back(void **state
 	assert_int_equal(noted(r)->nr, 1);
 	put(r, of_pod, "400000 100000\n");
 	wait_until(r, pod_is_lifted);
-	stop_daemon(r);
-	read_machine(r, machine);
-	r->mode = MODE_RELEASE;
-	start_daemon(r);
+	start_to_release(r);
 	assert_string_equal(quota(r, of_pod), four_cpus);
 	assert_string_equal(quota(r, of_container), four_cpus);
 	assert_int_equal(noted(r)->nr, 0);
@@ -155,11 +160,8 @@ static void mode_release_once_more_has_the_runtime_set_the_quota_that_came_back(
 	wait_until(r, pod_is_lifted);
 	r->shows_placement = true;
 	for (unsigned i = 0; i < 2; i++) {
-		stop_daemon(r);
 		b->quota = -1;
-		read_machine(r, machine);
-		r->mode = MODE_RELEASE;
-		start_daemon(r);
+		start_to_release(r);
 		assert_string_equal(quota(r, of_container), four_cpus);
 		assert_int_equal(b->quota, 400000);
 	}
@@ -173,10 +175,7 @@ static void where_the_kubelet_sets_none_there_is_none_after_mode_release(void **
 	(void)state;
 	put(r, of_pod, "max 100000\n"); /* cpuCFSQuota: false */
 	(void)start_box(r, 1, 4);
-	stop_daemon(r);
-	read_machine(r, machine);
-	r->mode = MODE_RELEASE;
-	start_daemon(r);
+	start_to_release(r);
 	assert_string_equal(quota(r, of_pod), lifted);
 	assert_string_equal(quota(r, of_container), lifted);
 	rig_free(r);
