@@ -216,6 +216,15 @@ static int lift_container(struct daemon *d, const struct holding *h, struct err 
 	return write_none(q, path, &found, e);
 }
 
+/* The cgroup of the container's pod, which is above its own. False: it is not known, or another's.
+ */
+static bool find_pods_cgroup(const struct holding *h, char path[CGROUP_PATH_MAX])
+{
+	return h->request.cgroup &&
+	       !cgroup_path_above(h->request.cgroup, path, CGROUP_PATH_MAX, NULL) &&
+	       cgroup_is_pods(path, h->request.pod.uid);
+}
+
 /* Whether the kubelet sets quotas (cpuCFSQuota). Where it does its pods with CPUs of their own have
  * one, which comes back, or has come back. */
 static bool kubelet_sets_quotas(const struct daemon *d, const struct holding *h)
@@ -223,9 +232,8 @@ static bool kubelet_sets_quotas(const struct daemon *d, const struct holding *h)
 	struct cgroup_quota found;
 	char pod[CGROUP_PATH_MAX];
 
-	if (!d->follow.quotas || kept_find(lifted(d), h->request.pod.uid) || !h->request.cgroup ||
-		cgroup_path_above(h->request.cgroup, pod, sizeof pod, NULL) ||
-		!cgroup_is_pods(pod, h->request.pod.uid) ||
+	if (!d->follow.quotas || kept_find(lifted(d), h->request.pod.uid) ||
+		!find_pods_cgroup(h, pod) ||
 		cgroup_read_quota(&d->follow.quotas->cpu, pod, &found, NULL))
 		return true;
 	return found.limited;
@@ -299,12 +307,12 @@ static void give_back_to_pod(struct daemon *d, const struct kept *l)
 		note_failure(d->follow.quotas, uid, &e);
 }
 
-/* The containers with CPUs for themselves, and the pod's own cgroup: that of the first one's is
- * above it. */
+/* The containers with CPUs for themselves, and their pod's cgroup. */
 static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 {
 	const struct ledger *l = ledger_of(d);
-	char above[CGROUP_PATH_MAX] = "";
+	char pod[CGROUP_PATH_MAX];
+	bool has_cgroup = false;
 	int rc = 0;
 
 	for (size_t i = ledger_first_of_pod(l, pod_uid); i < ledger_count(l) && !rc; i++) {
@@ -314,14 +322,13 @@ static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 			break;
 		if (!h->request.cgroup || h->state == HOLDING_WAITING || !holding_has_own_cpus(h))
 			continue;
-		if (!*above)
-			(void)cgroup_path_above(h->request.cgroup, above, sizeof above, NULL);
+		has_cgroup = has_cgroup || find_pods_cgroup(h, pod);
 		rc = lift_container(d, h, e);
 		if (file_is_gone(rc)) /* it is still to come, or has ended */
 			rc = 0;
 	}
-	if (!rc && cgroup_is_pods(above, pod_uid) && ledger_pod_is_unlimited(l, pod_uid))
-		rc = lift_pod(d, pod_uid, above, e);
+	if (!rc && has_cgroup && ledger_pod_is_unlimited(l, pod_uid))
+		rc = lift_pod(d, pod_uid, pod, e);
 	return file_is_gone(rc) ? 0 : rc;
 }
 
