@@ -326,14 +326,48 @@ static int flat_refuse_text(
 		parser->problem ? parser->problem : "no YAML");
 }
 
+/* libyaml compares each %TAG line with all before. A line amid a quoted text may begin with '%',
+ * too, and is counted: libyaml alone knows the difference, and a few are allowed. */
+static int refuse_many_directives(const char *text, size_t len, struct err *e)
+{
+	const char *at = text, *end = text + len;
+	unsigned line = 1, nr = 0;
+
+	for (; at < end; line++) {
+		if (*at == '%' && nr++ == YAML_DIRECTIVES_MAX)
+			return err_set(e, E2BIG, "line %u: more than %d lines begin with '%%'",
+				line, YAML_DIRECTIVES_MAX);
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		at = newline ? newline + 1 : end;
+	}
+	return 0;
+}
+
+/* libyaml looks at all open maps and lists for each token. */
+static int follow_depth(unsigned *depth, const yaml_event_t *ev, struct err *e)
+{
+	if (ev->type == YAML_MAPPING_END_EVENT || ev->type == YAML_SEQUENCE_END_EVENT)
+		--*depth;
+	if (ev->type != YAML_MAPPING_START_EVENT && ev->type != YAML_SEQUENCE_START_EVENT)
+		return 0;
+	return ++*depth > YAML_DEPTH_MAX
+		       ? err_set(e, E2BIG, "line %u: more than %d maps and lists inside each other",
+				 line_of(&ev->start_mark), YAML_DEPTH_MAX)
+		       : 0;
+}
+
 int yaml_read_events(const char *text, size_t len,
 	int (*on_event)(void *ctx, const yaml_event_t *ev, struct err *e), void *ctx, struct err *e)
 {
+	int rc = refuse_many_directives(text, len, e);
 	yaml_parser_t parser;
 	yaml_event_t ev;
+	unsigned depth = 0;
 	bool more = true;
-	int rc = 0;
 
+	if (rc)
+		return rc;
 	if (!yaml_parser_initialize(&parser))
 		return err_set(e, ENOMEM, "no memory is left to read the file");
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
@@ -343,7 +377,9 @@ int yaml_read_events(const char *text, size_t len,
 			rc = flat_refuse_text(&parser, text, len, e);
 			break;
 		}
-		rc = on_event(ctx, &ev, e);
+		rc = follow_depth(&depth, &ev, e);
+		if (!rc)
+			rc = on_event(ctx, &ev, e);
 		more = ev.type != YAML_STREAM_END_EVENT;
 		yaml_event_delete(&ev);
 	}

@@ -32,8 +32,15 @@ typedef int flat_yaml_scalar(
 int flat_yaml_read(const char *text, size_t len, flat_yaml_scalar *scalar, void *ctx,
 	struct mistakes *all, struct err *e);
 
-/* libyaml's events of the len bytes at text, for a reader with rules of its own. on_event() may
- * return 1: that is enough. 0; what on_event() returned below 0; -EINVAL with the line, -ENOMEM. */
+/* What every YAML reader refuses while it reads: libyaml's work grows with the square of either. */
+enum {
+	YAML_DEPTH_MAX = 64,     /* maps and lists inside each other */
+	YAML_DIRECTIVES_MAX = 16 /* lines that begin with '%', of the whole text */
+};
+
+/* Pass libyaml's events of the len bytes at text to on_event(), for a reader with rules of its own.
+ * on_event() may return 1 to end the reading. Return 0; on_event()'s return below 0; -E2BIG beyond
+ * the limits above, -EINVAL for a text that is not YAML, both with the line; -ENOMEM. */
 struct yaml_event_s;
 int yaml_read_events(const char *text, size_t len,
 	int (*on_event)(void *ctx, const struct yaml_event_s *ev, struct err *e), void *ctx,

@@ -1,5 +1,6 @@
 #include <daemon-files/kubelet_config_yaml.h>
 
+#include <codec/flat_yaml.h>
 #include <errno.h>
 #include <numafit/mem.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@ static const char *const keys[] = {"topologyManagerPolicy", "topologyManagerScop
 	"topologyManagerPolicyOptions.max-allowable-numa-nodes",
 	"topologyManagerPolicyOptions.numa-allocation-strategy"};
 static const char options[] = "topologyManagerPolicyOptions";
-enum { KEY_BYTES = 128 };
+enum { KEY_BYTES = 128, ANCHORS_MAX = 256 };
 
 /* The text of a scalar; NULL: it is none, or holds a NUL. A null is no text either. */
 static const char *scalar(const yaml_node_t *node)
@@ -97,17 +98,36 @@ static int read_document(yaml_document_t *d, struct report_policy *out, struct e
 	return 0;
 }
 
+/* libyaml compares each anchor with all before. */
+static int count_anchors(void *ctx, const yaml_event_t *ev, struct err *e)
+{
+	bool anchored = (ev->type == YAML_SCALAR_EVENT && ev->data.scalar.anchor) ||
+			(ev->type == YAML_MAPPING_START_EVENT && ev->data.mapping_start.anchor) ||
+			(ev->type == YAML_SEQUENCE_START_EVENT && ev->data.sequence_start.anchor);
+	unsigned *nr = ctx;
+
+	*nr += anchored;
+	return *nr > ANCHORS_MAX ? err_set(e, E2BIG, "line %zu: more than %d anchors",
+					   ev->start_mark.line + 1, ANCHORS_MAX)
+				 : 0;
+}
+
 int kubelet_config_yaml_read(const char *text, size_t len, struct report_policy *out, struct err *e)
 {
 	yaml_document_t document;
 	yaml_parser_t parser;
+	unsigned anchors = 0;
 	int rc;
 
 	if (len > KUBELET_CONFIG_BYTES_MAX)
 		return err_set(
 			e, E2BIG, "%zu bytes, %d are read at most", len, KUBELET_CONFIG_BYTES_MAX);
+	rc = yaml_read_events(text, len, count_anchors, &anchors, e);
+	if (rc)
+		return rc;
 	if (!yaml_parser_initialize(&parser))
 		return err_set(e, ENOMEM, "out of memory");
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	if (yaml_parser_load(&parser, &document)) {
 		rc = read_document(&document, out, e);

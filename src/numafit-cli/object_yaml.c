@@ -1,5 +1,6 @@
 #include <numafit-cli/object_yaml.h>
 
+#include <codec/flat_yaml.h>
 #include <ctype.h>
 #include <errno.h>
 #include <numafit/mem.h>
@@ -19,7 +20,7 @@ struct nest {
 
 struct converter {
 	FILE *to;
-	struct nest nest[OBJECT_YAML_DEPTH_MAX + 1];
+	struct nest nest[YAML_DEPTH_MAX + 1];
 	unsigned depth;
 	unsigned line;
 };
@@ -129,9 +130,6 @@ static int begin_nest(struct converter *x, enum kind kind, struct err *e)
 {
 	int rc = begin_item(x, false, e);
 
-	if (!rc && x->depth == OBJECT_YAML_DEPTH_MAX)
-		rc = err_set(e, E2BIG, "line %u: more than %d maps and lists inside each other",
-			x->line, OBJECT_YAML_DEPTH_MAX);
 	if (rc)
 		return rc;
 	x->nest[++x->depth] = (struct nest){.kind = kind};
@@ -151,8 +149,9 @@ static bool is_empty_document(const struct converter *x, const yaml_event_t *eve
 	       event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-static int put_yaml_event(struct converter *x, const yaml_event_t *event, struct err *e)
+static int put_yaml_event(void *ctx, const yaml_event_t *event, struct err *e)
 {
+	struct converter *x = ctx;
 	const yaml_char_t *anchor = NULL;
 
 	x->line = (unsigned)event->start_mark.line + 1;
@@ -178,45 +177,20 @@ static int put_yaml_event(struct converter *x, const yaml_event_t *event, struct
 	return 0;
 }
 
-static int convert_events(struct converter *x, yaml_parser_t *parser, struct err *e)
-{
-	bool ended = false;
-	int rc = 0;
-
-	while (!rc && !ended) {
-		yaml_event_t event;
-
-		if (!yaml_parser_parse(parser, &event))
-			return err_set(e, EINVAL, "line %zu: %s", parser->problem_mark.line + 1,
-				parser->problem ? parser->problem : "no YAML");
-		rc = put_yaml_event(x, &event, e);
-		ended = event.type == YAML_STREAM_END_EVENT;
-		yaml_event_delete(&event);
-	}
-	return rc;
-}
-
 int object_yaml_to_json(const char *text, size_t len, char **json, struct err *e)
 {
 	struct converter x = {.nest = {{.kind = DOCUMENTS}}};
-	yaml_parser_t parser;
 	auto_free char *out = NULL;
 	size_t out_len = 0;
 
 	if (len > OBJECT_YAML_BYTES_MAX)
 		return err_set(e, E2BIG, "more than %d MiB", OBJECT_YAML_BYTES_MAX >> 20);
 	x.to = open_memstream(&out, &out_len);
-	if (!x.to || !yaml_parser_initialize(&parser)) {
-		if (x.to)
-			(void)fclose(x.to);
+	if (!x.to)
 		return err_set(e, ENOMEM, "not enough memory");
-	}
-	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
 	(void)putc('[', x.to);
-	int rc = convert_events(&x, &parser, e);
+	int rc = yaml_read_events(text, len, put_yaml_event, &x, e);
 	(void)putc(']', x.to);
-	yaml_parser_delete(&parser);
 	if (fclose(x.to))
 		return err_set(e, ENOMEM, "not enough memory");
 	if (!rc)
