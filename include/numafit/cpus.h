@@ -38,7 +38,7 @@ struct cpus_per_node {
 	uint64_t total[NODES_MAX];
 	uint64_t free[NODES_MAX];
 	uint64_t allocatable[NODES_MAX]; /* total, less those of cpus_set_aside() */
-	uint8_t socket[NODES_MAX];       /* which one the node is on, numbered from 0 */
+	uint64_t sockets[NODES_MAX];     /* that the node has CPUs of, a bit each, from 0 */
 };
 
 /* The hints for count exclusive CPUs (kubelet generateCPUTopologyHints) by what the nodes have:

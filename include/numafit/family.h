@@ -45,7 +45,8 @@ struct family {
 	struct nodeset extra[FAMILY_EXTRA];
 	unsigned preferred_size;
 	unsigned preferred_sockets;
-	const uint8_t *socket_of_node; /* by dense node, below NODES_MAX; only with such a rule */
+	const uint64_t *sockets_of_node; /* by dense node, a bit for each socket that it has CPUs
+					    of; only with such a rule */
 	/* What there is of the resource, and what of it is free (on no node more than that), for a
 	 * strategy: as a demand's weight or cover. Zeros: the family cannot say. */
 	struct family_demand capacity, unallocated;
@@ -61,8 +62,8 @@ bool family_in_rule(const struct family *f, struct nodeset mask);
 bool family_has(const struct family *f, struct nodeset mask);
 /* Whether it is a FAMILY_CAPACITY without any mask. */
 bool family_is_empty(const struct family *f);
-/* How many sockets the mask touches; socket_of_node as in struct family. */
-unsigned family_sockets(const uint8_t *socket_of_node, struct nodeset mask);
+/* How many sockets the mask touches; sockets_of_node as in struct family. */
+unsigned family_sockets(const uint64_t *sockets_of_node, struct nodeset mask);
 /* Whether a mask of the family is preferred. */
 bool family_prefers(const struct family *f, struct nodeset mask);
 /* The size of the smallest mask; 0 when there is none, or when *a is too small to find out. Once

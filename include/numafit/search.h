@@ -27,9 +27,9 @@ bool search_add(struct search *s, const struct family_demand *d);
 void search_require(struct search *s, struct nodeset nodes);
 /* Add all that a family's ground, required and demands say; ground is intersected. */
 bool search_add_family(struct search *s, const struct family *f);
-/* Touch exactly nr sockets (socket_of_node by dense node, below NODES_MAX; borrowed). At most one
+/* Touch exactly nr sockets (sockets_of_node as in struct family; borrowed). At most one
  * such rule for each search; false: there is another one already. */
-bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr);
+bool search_touch(struct search *s, const uint64_t *sockets_of_node, unsigned nr);
 /* And besides: possible(ctx, m) is asked of the widest set that is still open (false: no subset of
  * it will do), in the end of the set itself. It must be monotone. */
 void search_limit(struct search *s, bool (*possible)(void *ctx, struct nodeset m), void *ctx);

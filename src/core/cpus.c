@@ -158,10 +158,26 @@ void cpus_family_by_node(
 	 * of nodes would fill (kubelet isHintSocketAligned) */
 	unsigned per_socket = w->nr_sockets ? nodeset_count(w->nodes) / w->nr_sockets : 0;
 	if (per_socket) {
-		f->socket_of_node = n->socket;
+		f->sockets_of_node = n->sockets;
 		f->preferred_sockets = (f->preferred_size + per_socket - 1) / per_socket;
 	}
 	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
+}
+
+/* A socket may cross NUMA nodes, and a node sockets (kubelet SocketsInNUMANodes). There are no more
+ * sockets than nodes. */
+static void find_sockets_of_nodes(const struct topo *t, uint64_t sockets[NODES_MAX])
+{
+	struct cpuset known = {0};
+	uint8_t number[CPUSET_BITS];
+	uint8_t nr = 0;
+
+	cpuset_each (cpu, &t->cpus)
+		cpuset_add(&known, t->cpu[cpu].socket);
+	cpuset_each (socket, &known)
+		number[socket] = nr++;
+	cpuset_each (cpu, &t->cpus)
+		sockets[t->cpu[cpu].node] |= UINT64_C(1) << number[t->cpu[cpu].socket];
 }
 
 void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
@@ -173,21 +189,14 @@ void cpus_family(const struct topo *t, const struct cpu_options *o, const struct
 		.nr_reusable = cpuset_count(reusable),
 		.nr_sockets = o->align_by_socket ? t->nr_sockets : 0};
 
-	uint16_t socket[NODES_MAX]; /* as reported, by the number that it has here */
-	unsigned nr_sockets = 0;
-
 	*n = (struct cpus_per_node){0};
 	nodeset_each (node, t->nodes_with_cpus) {
 		n->total[node] = cpuset_count(&t->node[node].cpus);
 		n->free[node] = cpuset_count_and(&t->node[node].cpus, available);
 		n->allocatable[node] = n->total[node];
-		if (!wanted.nr_sockets)
-			continue;
-		socket[nr_sockets] = t->cpu[cpuset_next(&t->node[node].cpus, 0)].socket;
-		while (socket[n->socket[node]] != socket[nr_sockets])
-			n->socket[node]++;
-		nr_sockets += n->socket[node] == nr_sockets;
 	}
+	if (wanted.nr_sockets && wanted.nr_sockets <= nodeset_count(wanted.nodes))
+		find_sockets_of_nodes(t, n->sockets);
 	cpus_family_by_node(&wanted, n, f);
 }
 

@@ -26,16 +26,17 @@ struct share {
 struct spread {
 	unsigned nr;
 	uint8_t node[NODES_MAX];
-	uint16_t count[NODES_MAX];  /* free CPUs */
-	uint8_t fullest[NODES_MAX]; /* places, most free CPUs first */
-	uint64_t squares;           /* sum of the squares of count[] */
-	uint64_t left;              /* free CPUs in the end */
-	unsigned group, groups;     /* CPUs per group, groups that are wanted */
-	struct share share;         /* of the nodes that are tried */
-	struct share least;         /* of any nodes of that number: what a bound may build on */
-	bool by_socket;             /* nodes of one socket go before any others */
-	bool in_socket;             /* only nodes of one socket are tried */
-	struct nodeset beside[NODES_MAX]; /* by_socket: places of the same socket */
+	uint16_t count[NODES_MAX];    /* free CPUs */
+	uint8_t fullest[NODES_MAX];   /* places, most free CPUs first */
+	uint64_t squares;             /* sum of the squares of count[] */
+	uint64_t left;                /* free CPUs in the end */
+	unsigned group, groups;       /* CPUs per group, groups that are wanted */
+	struct share share;           /* of the nodes that are tried */
+	struct share least;           /* of any nodes of that number: what a bound may build on */
+	bool by_socket;               /* nodes of one socket go before any others */
+	bool in_socket;               /* only nodes of one socket are tried */
+	struct nodeset of_one_socket; /* by_socket: places without CPUs of a second one, */
+	struct nodeset beside[NODES_MAX]; /* and by place the others of its socket, and itself */
 	struct budget *budget;
 	struct nodeset nodes, givers; /* the best so far */
 	uint64_t limit;               /* only what is more even than that is of interest */
@@ -250,7 +251,7 @@ static void try_nodes(struct spread *s, struct nodeset nodes)
 /* The best way with exactly width nodes, of one socket if in_socket; false when there is none. */
 static bool spread_over(struct spread *s, unsigned width, bool in_socket)
 {
-	struct nodeset all = nodeset_first(s->nr);
+	struct nodeset all = in_socket ? s->of_one_socket : nodeset_first(s->nr);
 
 	s->in_socket = in_socket;
 	s->least = (struct share){s->groups / width * s->group, s->groups % width};
@@ -329,6 +330,9 @@ static void find_sockets(struct spread *s, const struct topo *t)
 		for (unsigned k = 0; k < s->nr; k++)
 			if (socket[i] >= 0 && socket[i] == socket[k])
 				s->beside[i] = nodeset_or(s->beside[i], nodeset_of(k));
+	for (unsigned i = 0; i < s->nr; i++)
+		if (socket[i] >= 0)
+			s->of_one_socket = nodeset_or(s->of_one_socket, nodeset_of(i));
 }
 
 bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned want,

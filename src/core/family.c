@@ -45,12 +45,12 @@ bool family_is_empty(const struct family *f)
 	return f->kind == FAMILY_CAPACITY && !f->nr_extra && !family_in_rule(f, f->ground);
 }
 
-unsigned family_sockets(const uint8_t *socket_of_node, struct nodeset mask)
+unsigned family_sockets(const uint64_t *sockets_of_node, struct nodeset mask)
 {
 	uint64_t sockets = 0;
 
 	nodeset_each (node, mask)
-		sockets |= UINT64_C(1) << socket_of_node[node];
+		sockets |= sockets_of_node[node];
 	return (unsigned)__builtin_popcountll(sockets);
 }
 
@@ -59,7 +59,7 @@ bool family_prefers(const struct family *f, struct nodeset mask)
 	if (nodeset_count(mask) == f->preferred_size)
 		return true;
 	return f->preferred_sockets &&
-	       family_sockets(f->socket_of_node, mask) == f->preferred_sockets;
+	       family_sockets(f->sockets_of_node, mask) == f->preferred_sockets;
 }
 
 enum { PERCENT = 100 };

@@ -106,7 +106,7 @@ static int best_of_size(struct merge *m, unsigned k, struct nodeset *best)
 		/* a set of another size is preferred for the sockets that it touches, if at all */
 		if (f->preferred_size != k &&
 			!(f->preferred_sockets &&
-				search_touch(m->search, f->socket_of_node, f->preferred_sockets)))
+				search_touch(m->search, f->sockets_of_node, f->preferred_sockets)))
 			return 0;
 		if (!search_add_family(m->search, f))
 			return -ENOMEM;

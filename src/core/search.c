@@ -29,7 +29,7 @@ void search_begin(struct search *s, struct nodeset ground)
 	s->required = (struct nodeset){0};
 	s->nr_rows = 0;
 	s->possible = NULL;
-	s->socket_of = NULL;
+	s->sockets_of = NULL;
 	s->except = (struct nodeset){0};
 	s->prepared_for = 0;
 }
@@ -104,11 +104,11 @@ bool search_add_family(struct search *s, const struct family *f)
 	return true;
 }
 
-bool search_touch(struct search *s, const uint8_t *socket_of_node, unsigned nr)
+bool search_touch(struct search *s, const uint64_t *sockets_of_node, unsigned nr)
 {
-	if (s->socket_of && (s->socket_of != socket_of_node || s->nr_sockets != nr))
+	if (s->sockets_of && (s->sockets_of != sockets_of_node || s->nr_sockets != nr))
 		return false;
-	s->socket_of = socket_of_node;
+	s->sockets_of = sockets_of_node;
 	s->nr_sockets = nr;
 	s->prepared_for = 0;
 	return true;

@@ -182,7 +182,7 @@ static bool is_no_worse(const struct search *s, unsigned i, unsigned j)
 static void prepare_better(struct search *s)
 {
 	memset(s->better, 0, sizeof s->better);
-	if (!s->closest || s->overlaps || s->socket_of || (s->possible && !s->limit_by_rows) ||
+	if (!s->closest || s->overlaps || s->sockets_of || (s->possible && !s->limit_by_rows) ||
 		s->scoring || !nodeset_empty(s->except))
 		return;
 	for (unsigned j = 1; j < s->n; j++)
@@ -210,7 +210,8 @@ void search_prepare(struct search *s, unsigned k)
 		s->visit_steps += 1 + f->capacity.nr_covers / COVERS_PER_STEP +
 				  f->unallocated.nr_covers / COVERS_PER_STEP;
 	}
-	s->rows_are_all = !s->overlaps && !s->socket_of && !s->possible && nodeset_empty(s->except);
+	s->rows_are_all =
+		!s->overlaps && !s->sockets_of && !s->possible && nodeset_empty(s->except);
 	s->n = 0;
 	s->below[0] = (struct nodeset){0};
 	const struct nodeset useful = useful_nodes(s, k);

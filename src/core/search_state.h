@@ -38,8 +38,8 @@ struct search {
 	struct nodeset below[NODES_MAX + 1]; /* the nodes of all lower positions */
 	unsigned nr_rows, rows_cap;
 	struct row *row;
-	struct nodeset except;    /* a set that will not do */
-	const uint8_t *socket_of; /* by dense node; NULL: sockets do not matter */
+	struct nodeset except;      /* a set that will not do */
+	const uint64_t *sockets_of; /* by dense node, bits; NULL: sockets do not matter */
 	unsigned nr_sockets;
 	bool (*possible)(void *ctx, struct nodeset m);
 	void *ctx;

@@ -10,8 +10,8 @@ static bool may_fit(const struct search *s, struct nodeset chosen, struct nodese
 	for (unsigned i = 0; s->overlaps && i < s->nr_rows; i++)
 		if (s->row[i].overlaps && !family_demand_met(&s->row[i].demand, wide))
 			return false;
-	if (s->socket_of && (family_sockets(s->socket_of, chosen) > s->nr_sockets ||
-				    family_sockets(s->socket_of, wide) < s->nr_sockets))
+	if (s->sockets_of && (family_sockets(s->sockets_of, chosen) > s->nr_sockets ||
+				     family_sockets(s->sockets_of, wide) < s->nr_sockets))
 		return false;
 	return !s->possible || s->possible(s->ctx, wide);
 }

@@ -39,7 +39,7 @@ static int families_read_cpu(
 		return err_add(e, rc, "request");
 	rc = family_row_read_of(r, v, "reusable", reusable, &w.reusable, e);
 	if (!rc)
-		rc = family_sockets_read(r, v, w.nodes, n->socket, &w.nr_sockets, e);
+		rc = family_sockets_read(r, v, w.nodes, n->sockets, &w.nr_sockets, e);
 	if (rc)
 		return rc;
 	nodeset_each (node, w.reusable) {

@@ -75,22 +75,47 @@ int family_row_read_of(const struct family_reader *r, const json_t *item, const 
 	return rc ? err_add(e, rc, "%s", key) : 0;
 }
 
-int family_sockets_read(const struct family_reader *r, const json_t *item, struct nodeset nodes,
-	uint8_t socket[NODES_MAX], unsigned *nr, struct err *e)
+/* One socket, or a list of them, as bits; 0: it is neither. */
+static uint64_t family_sockets_read_of_node(const json_t *v)
 {
-	uint64_t row[NODES_MAX] = {0}, sockets = 0;
-	struct nodeset named = {0};
-	int rc = family_row_read_of(r, item, "sockets", row, &named, e);
+	const size_t nr = json_is_array(v) ? json_array_size(v) : 1;
+	uint64_t sockets = 0;
 
-	if (rc || !json_object_get(item, "sockets"))
-		return rc;
-	nodeset_each (n, nodes) {
-		if (!nodeset_has(named, n) || row[n] > SOCKET_MAX)
-			return err_set(e, EINVAL, "sockets: node %u: should be from 0 to %d",
-				r->ids.id[n], SOCKET_MAX);
-		socket[n] = (uint8_t)row[n];
-		sockets |= UINT64_C(1) << row[n];
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t socket;
+
+		if (json_number(
+			    json_is_array(v) ? json_array_get(v, i) : v, SOCKET_MAX, &socket, NULL))
+			return 0;
+		sockets |= UINT64_C(1) << socket;
 	}
-	*nr = (unsigned)__builtin_popcountll(sockets);
+	return sockets;
+}
+
+int family_sockets_read(const struct family_reader *r, const json_t *item, struct nodeset nodes,
+	uint64_t sockets[NODES_MAX], unsigned *nr, struct err *e)
+{
+	json_t *of_nodes = json_object_get(item, "sockets");
+	uint64_t all = 0;
+
+	if (!of_nodes)
+		return 0;
+	if (!json_is_object(of_nodes))
+		return err_add(e, json_want("an object", of_nodes, e), "sockets");
+	for (void *it = json_object_iter(of_nodes); it; it = json_object_iter_next(of_nodes, it)) {
+		int node = family_node_of_key(r, json_object_iter_key(it), e);
+
+		if (node < 0)
+			return err_add(e, node, "sockets");
+		sockets[node] = family_sockets_read_of_node(json_object_iter_value(it));
+	}
+	nodeset_each (n, nodes) {
+		if (!sockets[n])
+			return err_set(e, EINVAL,
+				"sockets: node %u: should be from 0 to %d, or a list of such numbers",
+				r->ids.id[n], SOCKET_MAX);
+		all |= sockets[n];
+	}
+	*nr = (unsigned)__builtin_popcountll(all);
 	return 0;
 }

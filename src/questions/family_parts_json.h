@@ -33,9 +33,10 @@ int family_row_read_of(const struct family_reader *r, const struct json_t *item,
 	uint64_t row[NODES_MAX], struct nodeset *named, struct err *e);
 /* That key of the item, a number, which need not be there. */
 int family_amount_read(const struct json_t *item, const char *key, uint64_t *out, struct err *e);
-/* The key "sockets", {id: socket} of all those nodes, which need not be there: *nr is how many
- * different sockets then, else untouched. */
+/* The key "sockets", {id: socket, or a list of those that cross the node} of all those nodes, which
+ * need not be there: *nr is how many different sockets then, else untouched. socket[]: a bit for
+ * each. */
 int family_sockets_read(const struct family_reader *r, const struct json_t *item,
-	struct nodeset nodes, uint8_t socket[NODES_MAX], unsigned *nr, struct err *e);
+	struct nodeset nodes, uint64_t sockets[NODES_MAX], unsigned *nr, struct err *e);
 
 #endif

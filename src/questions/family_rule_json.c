@@ -95,23 +95,23 @@ static int family_rule_read_extra(
 static int family_rule_read_preference(
 	const struct family_reader *r, json_t *v, struct family *f, struct err *e)
 {
-	uint8_t *socket = arena_array(r->arena, NODES_MAX, sizeof *socket);
+	uint64_t *sockets = arena_array(r->arena, NODES_MAX, sizeof *sockets);
 	uint64_t size = 0, touched = 0;
 	unsigned nr = 0;
-	int rc = socket ? family_amount_read(v, "preferred_size", &size, e)
-			: err_set(e, ENOMEM, "too large");
+	int rc = sockets ? family_amount_read(v, "preferred_size", &size, e)
+			 : err_set(e, ENOMEM, "too large");
 
 	if (!rc)
 		rc = family_amount_read(v, "preferred_sockets", &touched, e);
 	if (!rc)
-		rc = family_sockets_read(r, v, nodeset_first(r->ids.nr), socket, &nr, e);
+		rc = family_sockets_read(r, v, nodeset_first(r->ids.nr), sockets, &nr, e);
 	if (!rc && touched && !nr)
 		rc = err_set(e, EINVAL, "preferred_sockets: the key sockets is missing");
 	if (rc)
 		return rc;
 	f->preferred_size = size > NODES_MAX ? NODES_MAX + 1 : (unsigned)size;
 	f->preferred_sockets = touched > nr ? nr + 1 : (unsigned)touched;
-	f->socket_of_node = socket;
+	f->sockets_of_node = sockets;
 	return 0;
 }
 

@@ -38,7 +38,7 @@ static inline void random_machine(struct random *r, unsigned n, struct machine *
 struct backing {
 	uint64_t weight[2][NODES_MAX];
 	struct family_cover cover[4];
-	uint8_t socket_of[NODES_MAX];                         /* the machine's, not the family's */
+	uint64_t sockets_of[NODES_MAX];                       /* the machine's, not the family's */
 	uint64_t capacity[NODES_MAX], unallocated[NODES_MAX]; /* random_shares() */
 	struct family_cover all[NODES_MAX], unused[NODES_MAX];
 };
@@ -72,6 +72,14 @@ static inline void random_demands(struct random *r, unsigned n, struct backing *
 			1 + random_below(r, 2)};
 }
 
+/* The sockets that a node has CPUs of, as bits: mostly one of nr, sometimes several. */
+static inline uint64_t random_sockets(struct random *r, unsigned nr)
+{
+	uint64_t sockets = UINT64_C(1) << random_below(r, nr);
+
+	return random_chance(r, 30) ? sockets | UINT64_C(1) << random_below(r, nr) : sockets;
+}
+
 /* The first of the families has the rule about sockets, as the CPU manager's would. */
 static inline void random_family(
 	struct random *r, unsigned n, bool sockets, struct backing *b, struct family *f)
@@ -85,8 +93,8 @@ static inline void random_family(
 		f->extra[f->nr_extra++] = random_nodes(r, n);
 	if (sockets) {
 		for (unsigned i = 0; i < n; i++)
-			b->socket_of[i] = (uint8_t)random_below(r, 3);
-		f->socket_of_node = b->socket_of;
+			b->sockets_of[i] = random_sockets(r, 3);
+		f->sockets_of_node = b->sockets_of;
 		f->preferred_sockets = 1 + random_below(r, 3);
 	}
 	if (random_chance(r, 10))
@@ -95,11 +103,11 @@ static inline void random_family(
 
 static inline bool is_preferred(const struct family *f, struct nodeset mask)
 {
-	bool socket[4] = {false};
+	bool socket[3] = {false};
 
 	nodeset_each (node, mask)
-		if (f->preferred_sockets)
-			socket[f->socket_of_node[node]] = true;
+		for (unsigned i = 0; i < 3 && f->preferred_sockets; i++)
+			socket[i] = socket[i] || f->sockets_of_node[node] >> i & 1;
 	return nodeset_count(mask) == f->preferred_size ||
 	       (f->preferred_sockets &&
 		       (unsigned)socket[0] + socket[1] + socket[2] == f->preferred_sockets);

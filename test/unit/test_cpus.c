@@ -495,8 +495,8 @@ static void align_by_socket_prefers_and_takes_whole_sockets(void **state)
 		cpus_family(t, &aligned, &t->cpus, &(struct cpuset){0}, cases[i].count, &n, &f);
 		assert_int_equal(f.preferred_size, cases[i].nodes);
 		assert_int_equal(f.preferred_sockets, cases[i].sockets);
-		assert_int_equal(f.socket_of_node[3], 0);
-		assert_int_equal(f.socket_of_node[4], 1);
+		assert_int_equal(f.sockets_of_node[3], 1);
+		assert_int_equal(f.sockets_of_node[4], 2);
 	}
 	cpus_family(t, &plain, &t->cpus, &(struct cpuset){0}, 9, &n, &f);
 	assert_int_equal(f.preferred_sockets, 0);

@@ -105,6 +105,15 @@ static const struct {
 		GIVES("[0,8,250]", "true")},
 	{"[" CPU("{\"0\":4,\"8\":4,\"250\":4}", "9,\"sockets\":{\"0\":0,\"8\":1,\"250\":2}") "]",
 		GIVES("[0,8,250]", "false")},
+	/* a node with CPUs of both sockets touches both, whichever its first CPU is of */
+	{"[" CPU("{\"0\":4,\"8\":4,\"250\":4}",
+		 "3,\"sockets\":{\"0\":0,\"8\":[0,1],\"250\":0}") ","
+								  "{\"kind\":\"rule\",\"ground\":[0,8],\"required\":[0,8],\"preferred_size\":2}]",
+		GIVES("[0,8]", "false")},
+	{"[" CPU("{\"0\":4,\"8\":4,\"250\":4}",
+		 "3,\"sockets\":{\"0\":0,\"8\":[0],\"250\":1}") ","
+								"{\"kind\":\"rule\",\"ground\":[0,8],\"required\":[0,8],\"preferred_size\":2}]",
+		GIVES("[0,8]", "true")},
 	{"[{\"kind\":\"any\"}]", GIVES("[0,8,250]", "true")},
 	{"[{\"kind\":\"none\"}," CPU("{\"8\":8}", "1") "]", GIVES("[8]", "false")},
 	{"[" RULE("\"preferred_size\":2") "]", GIVES("[0,8]", "true")},
@@ -120,7 +129,13 @@ static const struct {
 	{"[" RULE("\"preferred_sockets\":1") "]",
 		"families: element 0: preferred_sockets: the key sockets is missing"},
 	{"[" RULE("\"sockets\":{\"0\":1}") "]",
-		"families: element 0: sockets: node 8: should be from 0 to 63"},
+		"families: element 0: sockets: node 8: should be from 0 to 63, or a list of such "
+		"numbers"},
+	{"[" RULE("\"sockets\":{\"0\":1,\"8\":[],\"250\":0}") "]",
+		"families: element 0: sockets: node 8: should be from 0 to 63, or a list of such "
+		"numbers"},
+	{"[" RULE("\"sockets\":{\"0\":1,\"7\":0}") "]",
+		"families: element 0: sockets: node 7 is not in nodes"},
 	{"[" RULE(SOCKETS) "," RULE(SOCKETS) "]",
 		"families: more than one prefers a number of sockets"},
 	{"[" RULE("\"demands\":[7]") "]",

@@ -284,13 +284,13 @@ static void rename_families(const struct families *x, const unsigned *name, stru
 		for (unsigned i = 0; i < x->n; i++) {
 			b->weight[0][name[i]] = x->backing[l].weight[0][i];
 			b->weight[1][name[i]] = x->backing[l].weight[1][i];
-			b->socket_of[name[i]] = x->backing[l].socket_of[i];
+			b->sockets_of[name[i]] = x->backing[l].sockets_of[i];
 		}
 		for (unsigned c = 0; c < 4; c++)
 			b->cover[c] =
 				(struct family_cover){renamed(x->backing[l].cover[c].nodes, name),
 					x->backing[l].cover[c].count};
-		f->socket_of_node = f->socket_of_node ? b->socket_of : NULL;
+		f->sockets_of_node = f->sockets_of_node ? b->sockets_of : NULL;
 		for (unsigned d = 0; d < f->nr_demands; d++) {
 			f->demand[d].weight = f->demand[d].weight ? b->weight[d] : NULL;
 			f->demand[d].cover = f->demand[d].cover ? b->cover : NULL;

@@ -23,7 +23,7 @@ struct problem {
 	struct family_cover cover[COVERS]; /* what the last demand is about instead of weights */
 	bool touches;
 	unsigned nr_sockets;
-	uint8_t socket_of[NODES_MAX];
+	uint64_t sockets_of[NODES_MAX];
 };
 
 static void random_distances(struct random *r, struct problem *p)
@@ -58,7 +58,8 @@ static void random_extras(struct random *r, unsigned n, struct problem *p)
 	p->touches = random_chance(r, 20);
 	p->nr_sockets = 1 + random_below(r, 3);
 	for (unsigned i = 0; i < n; i++)
-		p->socket_of[i] = (uint8_t)random_below(r, 4);
+		p->sockets_of[i] = UINT64_C(1) << random_below(r, 4) |
+				   (random_chance(r, 30) ? UINT64_C(1) << random_below(r, 4) : 0);
 }
 
 static void random_problem(struct random *r, struct problem *p)
@@ -100,10 +101,10 @@ static bool allowed(const struct problem *p, struct nodeset m)
 		if (sum < p->demand[d].need)
 			return false;
 	}
-	unsigned sockets = 0;
+	uint64_t sockets = 0;
 	nodeset_each (i, m)
-		sockets |= 1u << p->socket_of[i];
-	return !p->touches || (unsigned)__builtin_popcount(sockets) == p->nr_sockets;
+		sockets |= p->sockets_of[i];
+	return !p->touches || (unsigned)__builtin_popcountll(sockets) == p->nr_sockets;
 }
 
 /* The best set of k nodes among all; empty when there is none. */
@@ -134,7 +135,7 @@ static struct search *begin(const struct problem *p, struct arena *a)
 		assert_true(search_add(s, &p->demand[d]));
 	search_require(s, p->required);
 	if (p->touches)
-		assert_true(search_touch(s, p->socket_of, p->nr_sockets));
+		assert_true(search_touch(s, p->sockets_of, p->nr_sockets));
 	return s;
 }
 

@@ -103,12 +103,45 @@ func (r *row) sum(over nodeSet) (all int) {
 	return all
 }
 
-func (r *row) touched(mask nodeSet) int {
-	var sockets nodeSet
-	for rest := uint64(mask); rest != 0; rest &= rest - 1 {
-		sockets |= 1 << r[bits.TrailingZeros64(rest)]
+// sockets that each node has CPUs of; a node has one unless sockets cross it.
+type sockets map[int][]int
+
+func (s sockets) touched(mask nodeSet) int {
+	var all nodeSet
+	for _, node := range mask.list() {
+		all |= nodeSetOf(s[node]...)
 	}
-	return sockets.count()
+	return all.count()
+}
+
+// MarshalJSON writes the socket of a node that has one as a number.
+func (s sockets) MarshalJSON() ([]byte, error) {
+	of := map[int]any{}
+	for node, ids := range s {
+		of[node] = ids
+		if len(ids) == 1 {
+			of[node] = ids[0]
+		}
+	}
+	return json.Marshal(of)
+}
+
+func (s *sockets) UnmarshalJSON(text []byte) error {
+	var of map[int]json.RawMessage
+	if err := json.Unmarshal(text, &of); err != nil {
+		return err
+	}
+	*s = sockets{}
+	for node, raw := range of {
+		ids := []int{0}
+		if json.Unmarshal(raw, &ids[0]) != nil {
+			if err := json.Unmarshal(raw, &ids); err != nil {
+				return err
+			}
+		}
+		(*s)[node] = ids
+	}
+	return nil
 }
 
 func sum(amounts map[int]int) (all int) {
@@ -149,7 +182,7 @@ type cpuFamily struct {
 	Avail    map[int]int `json:"avail"`
 	Request  int         `json:"request"`
 	Reusable map[int]int `json:"reusable,omitempty"`
-	Sockets  map[int]int `json:"sockets,omitempty"`
+	Sockets  sockets     `json:"sockets,omitempty"`
 }
 
 // hints as in cpumanager/policy_static.go: GetTopologyHints, generateCPUTopologyHints,
@@ -159,7 +192,7 @@ func (f *cpuFamily) hints([]int) map[string][]hint {
 		return nil
 	}
 	nodes, capacity, available := keySet(f.Cap), rowOf(f.Cap), rowOf(f.Avail)
-	reusable, sockets := rowOf(f.Reusable), rowOf(f.Sockets)
+	reusable := rowOf(f.Reusable)
 	reused, smallest := sum(f.Reusable), nodes.count()
 	var masks []nodeSet
 	nodes.subsets(func(mask nodeSet) {
@@ -171,11 +204,11 @@ func (f *cpuFamily) hints([]int) map[string][]hint {
 		}
 	})
 	aligned := 0
-	if perSocket := nodes.count() / sockets.touched(nodes); f.Sockets != nil && perSocket > 0 {
+	if perSocket := nodes.count() / max(1, f.Sockets.touched(nodes)); f.Sockets != nil && perSocket > 0 {
 		aligned = (smallest + perSocket - 1) / perSocket
 	}
 	return map[string][]hint{"cpu": preferring(masks, func(mask nodeSet) bool {
-		return mask.count() == smallest || aligned > 0 && sockets.touched(mask) == aligned
+		return mask.count() == smallest || aligned > 0 && f.Sockets.touched(mask) == aligned
 	})}
 }
 
@@ -391,7 +424,7 @@ type anyRule struct {
 	Extra            [][]int      `json:"extra,omitempty"`
 	PreferredSize    int          `json:"preferred_size"`
 	PreferredSockets int          `json:"preferred_sockets,omitempty"`
-	Sockets          map[int]int  `json:"sockets,omitempty"`
+	Sockets          sockets      `json:"sockets,omitempty"`
 }
 
 func (d *ruleDemand) brings(weights *row, mask nodeSet) int {
@@ -405,7 +438,7 @@ func (d *ruleDemand) brings(weights *row, mask nodeSet) int {
 }
 
 func (f *anyRule) hints(machine []int) map[string][]hint {
-	ground, required, sockets := nodeSetOf(f.Ground...), nodeSetOf(f.Required...), rowOf(f.Sockets)
+	ground, required := nodeSetOf(f.Ground...), nodeSetOf(f.Required...)
 	var weights []row
 	for _, d := range f.Demands {
 		weights = append(weights, rowOf(d.Weights))
@@ -422,7 +455,7 @@ func (f *anyRule) hints(machine []int) map[string][]hint {
 	})
 	return map[string][]hint{"rule": preferring(masks, func(mask nodeSet) bool {
 		return mask.count() == f.PreferredSize ||
-			f.PreferredSockets > 0 && sockets.touched(mask) == f.PreferredSockets
+			f.PreferredSockets > 0 && f.Sockets.touched(mask) == f.PreferredSockets
 	})}
 }
 

@@ -74,16 +74,20 @@ func (m *maker) leftOf(amounts map[int]int) map[int]int {
 	return left
 }
 
-func (m *maker) socketsOf(nodes []int) map[int]int {
-	sockets, count, mixed := map[int]int{}, m.between(1, 4), m.chance(20)
+func (m *maker) socketsOf(nodes []int) sockets {
+	of, count, mixed, cross := sockets{}, m.between(1, 4), m.chance(20), m.chance(30)
 	for i, node := range nodes {
-		sockets[node] = i * count / len(nodes)
+		socket := i * count / len(nodes)
 		if mixed {
-			sockets[node] = m.IntN(count)
+			socket = m.IntN(count)
+		}
+		of[node] = []int{socket}
+		if other := m.IntN(count); cross && other != socket && m.chance(50) {
+			of[node] = []int{min(socket, other), max(socket, other)}
 		}
 	}
 	m.sockets = true
-	return sockets
+	return of
 }
 
 func (m *maker) cpu() *cpuFamily {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
@@ -17,6 +18,9 @@ const (
 	bugHang  = "distributed: its loop for the remainder does not end (kubernetes PR 140730)"
 	bugTwice = "packed: a socket or core counts as whole by the machine's average, and CPUs that are " +
 		"not free are taken"
+	bugFewer = "packed: what crosses NUMA nodes or sockets is listed once for each, is taken twice, and " +
+		"fewer CPUs are given than were asked for"
+	bugListed = "distributed: a NUMA node with CPUs of several sockets is listed, and chosen, once for each"
 	bugSlices = "distributed: a remembered combination of nodes is overwritten (kubernetes PR 141238)"
 	bugLuck   = "which of several devices is taken is the order of a Go map, and 200 tries did not " +
 		"give the lowest each time"
@@ -29,13 +33,45 @@ func knownCPU(q *cpuQuestion, upstream, ours value) string {
 			return bugHang
 		}
 		return ""
-	case !cpusOf(upstream).IsSubsetOf(q.free(upstream)), q.PolicyQuestion != nil &&
-		takesTwice(q.topology(), q.free(upstream), q.Affinity, q.Want, q.Options):
+	case !cpusOf(upstream).IsSubsetOf(q.free(upstream)):
 		return bugTwice
+	case q.PolicyQuestion == nil && q.givesFewer(upstream):
+		return bugFewer
+	case q.PolicyQuestion != nil && len(q.ReservedCPUs) == 0 && startsWrongly(upstream):
+		return bugOfTaking(q.topology(), cpuset.New(q.all()...), nil, q.ReservedCount, q.Options)
+	case q.PolicyQuestion != nil:
+		if bug := bugOfTaking(q.topology(), q.free(upstream), q.Affinity, q.Want, q.Options); bug != "" {
+			return bug
+		}
+		return knownPolicy(q, ours)
 	case q.Mode == "distributed":
 		return knownSlices(q, upstream, ours)
-	case q.distributes() && len(q.nodes()) >= slicesNodesMin && member(ours, "unreadable") == nil:
+	}
+	return ""
+}
+
+// givesFewer: fewer CPUs come out than were asked for, or, where it looks, upstream finds so itself.
+func (q *cpuQuestion) givesFewer(upstream value) bool {
+	why, refused := member(upstream, "error").(string)
+	return strings.HasPrefix(why, "accounting error, not enough") && q.crosses() ||
+		!refused && cpusOf(upstream).Size() < q.Want
+}
+
+// startsWrongly: not as many CPUs came out to be reserved as were asked for.
+func startsWrongly(upstream value) bool {
+	why, _ := member(upstream, "error").(string)
+	return strings.Contains(why, "unable to reserve the required amount of CPUs")
+}
+
+// knownPolicy: of whole policies only what could have touched the answer is known.
+func knownPolicy(q *cpuQuestion, ours value) string {
+	switch {
+	case !q.distributes() || member(ours, "unreadable") != nil:
+		return ""
+	case len(q.nodes()) >= slicesNodesMin:
 		return bugSlices
+	case q.crosses():
+		return bugListed
 	}
 	return ""
 }
@@ -56,29 +92,36 @@ func (q *cpuQuestion) free(upstream value) cpuset.CPUSet {
 		Difference(setOf(member(upstream, "reserved_cpus"))).Union(cpuset.New(q.Reusable...))
 }
 
-// takesTwice does what the policy does, take from the nodes of its hint and then from all, and tells
-// whether either gives CPUs that are not free. The answer does not always show it: a second giving
-// of the same CPU disappears in a set, and a refusal only has another number in its text.
-func takesTwice(topo *topology.CPUTopology, free cpuset.CPUSet, affinity []int, want int, options map[string]bool) bool {
+// bugOfTaking does what the policy does, take from the nodes of its hint and then from all, and tells
+// whether either gives CPUs that are not free, or fewer than it was asked for; "": neither. The answer
+// does not always show it: a second giving of the same CPU disappears in a set, what is missing of the
+// nodes of the hint is taken elsewhere, and a refusal only has another number in its text.
+func bugOfTaking(topo *topology.CPUTopology, free cpuset.CPUSet, affinity []int, want int, options map[string]bool) string {
 	strategy := cpumanager.CPUSortingStrategyPacked
 	if options["distribute-cpus-across-cores"] {
 		strategy = cpumanager.CPUSortingStrategySpread
 	}
-	take := func(from cpuset.CPUSet, count int) (cpus cpuset.CPUSet, twice bool) {
+	take := func(from cpuset.CPUSet, count int) (cpus cpuset.CPUSet, bug string) {
 		cpus, err := takePacked(klog.Background(), topo, from, count, strategy,
 			options["prefer-align-cpus-by-uncorecache"])
-		return cpus, err == nil && !cpus.IsSubsetOf(from)
+		switch {
+		case err == nil && !cpus.IsSubsetOf(from):
+			bug = bugTwice
+		case err == nil && cpus.Size() < count:
+			bug = bugFewer
+		}
+		return cpus, bug
 	}
 	near := topo.CPUDetails.CPUsInNUMANodes(affinity...)
 	if options["align-by-socket"] && len(affinity) > 0 {
 		near = topo.CPUDetails.CPUsInSockets(topo.CPUDetails.SocketsInNUMANodes(affinity...).List()...)
 	}
 	near = near.Intersection(free)
-	first, twice := take(near, min(want, near.Size()))
-	if !twice {
-		_, twice = take(free.Difference(first), want-first.Size())
+	first, bug := take(near, min(want, near.Size()))
+	if bug == "" {
+		_, bug = take(free.Difference(first), want-first.Size())
 	}
-	return twice
+	return bug
 }
 
 func cpusOf(answer value) cpuset.CPUSet { return setOf(member(answer, "cpus")) }
@@ -102,23 +145,45 @@ func knownNode(q *nodeQuestion, upstream, ours value) string {
 	if distributes && member(upstream, "upstream_hangs") != nil {
 		return bugHang
 	}
+	if q.Settings.ReservedSystemCPUs == "" && startsWrongly(upstream) {
+		return bugOfTaking(q.Machine.topology(), cpuset.New(q.Machine.all()...), nil, q.reservedCount(),
+			optionsOf(q.Settings.CPUManagerPolicyOptions))
+	}
 	theirs, _ := member(upstream, "steps").([]any)
 	mine, _ := member(ours, "steps").([]any)
-	at := slices.IndexFunc(theirs, func(step any) bool { return member(step, "takes_unavailable") != nil })
-	if at >= 0 && (ours == nil || len(mine) == len(theirs) && difference("", theirs[:at], mine[:at]) == "") {
-		return bugTwice
+	for _, marked := range []struct{ key, bug string }{{"takes_unavailable", bugTwice}, {"gives_fewer", bugFewer}} {
+		at := slices.IndexFunc(theirs, func(step any) bool { return member(step, marked.key) != nil })
+		if at >= 0 && (ours == nil || len(mine) == len(theirs) && difference("", theirs[:at], mine[:at]) == "") {
+			return marked.bug
+		}
 	}
-	if distributes && len(q.Machine.nodes()) >= slicesNodesMin && member(ours, "unreadable") == nil {
-		return bugSlices
+	if distributes && member(ours, "unreadable") == nil {
+		if len(q.Machine.nodes()) >= slicesNodesMin {
+			return bugSlices
+		}
+		if q.Machine.crosses() {
+			return bugListed
+		}
 	}
 	return ""
 }
 
 // knownSlices: the model with combinations that share memory gives upstream's answer, the one with
-// copies numafit's (or, when ours is nil, another one).
+// copies numafit's (or, when ours is nil, another one). Where upstream lists a node twice the second
+// is enough.
 func knownSlices(q *cpuQuestion, upstream, ours value) string {
 	d := distribution{topo: q.topology(), q: q}
-	shared, copied := d.take(false), d.take(true)
+	copied := d.take(true)
+	if d.bug != "" {
+		return d.bug
+	}
+	if q.crosses() {
+		if !copied.Equals(cpusOf(upstream)) && (ours == nil || copied.Equals(cpusOf(ours))) {
+			return bugListed
+		}
+		return ""
+	}
+	shared := d.take(false)
 	if shared.Equals(copied) || !shared.Equals(cpusOf(upstream)) {
 		return ""
 	}
@@ -135,6 +200,7 @@ type distribution struct {
 	q    *cpuQuestion
 	copy bool
 	free map[int]int // node -> CPUs
+	bug  string      // of the packed way, where a node's CPUs are taken by it
 }
 
 type split struct {
@@ -318,7 +384,11 @@ func (d *distribution) nodesInOrder() (nodes []int) {
 		return sorted(details.NUMANodes().List(), free)
 	}
 	for _, socket := range sorted(details.Sockets().List(), func(id int) int { return details.CPUsInSockets(id).Size() }) {
-		nodes = append(nodes, sorted(details.NUMANodesInSockets(socket).List(), free)...)
+		for _, node := range sorted(details.NUMANodesInSockets(socket).List(), free) {
+			if !slices.Contains(nodes, node) {
+				nodes = append(nodes, node)
+			}
+		}
 	}
 	return nodes
 }
@@ -327,7 +397,10 @@ func (d *distribution) give(available cpuset.CPUSet, s split) cpuset.CPUSet {
 	given := cpuset.New()
 	takeFrom := func(node, count int) {
 		free := available.Difference(given).Intersection(d.topo.CPUDetails.CPUsInNUMANodes(node))
-		cpus, _ := takePacked(klog.Background(), d.topo, free, count, d.q.strategy(), false)
+		cpus, err := takePacked(klog.Background(), d.topo, free, count, d.q.strategy(), false)
+		if err == nil && !cpus.IsSubsetOf(free) {
+			d.bug = bugTwice
+		}
 		given = given.Union(cpus)
 		d.free[node] -= cpus.Size()
 	}

@@ -133,8 +133,11 @@ const cpusMax = 192
 
 // randomCPUs spreads cores over the nodes: one or more nodes in a socket or, rarely, sockets in a
 // node; one, two or four threads in a core, next to each other or as far apart as possible; some
-// CPUs may be offline.
+// CPUs may be offline. On a fourth of the machines sockets and nodes cross.
 func randomCPUs(r *random, nodes []int) cpuRows {
+	if len(nodes) > 1 && r.chance(25) {
+		return crossingCPUs(r, nodes)
+	}
 	m := cpuRows{CPUsFields: cpusFields}
 	sockets := pick(r, 1, 1, 2, 2, 2, 4)
 	if sockets > len(nodes) { // no hardware has a socket that reaches into two nodes of several
@@ -165,6 +168,79 @@ func randomCPUs(r *random, nodes []int) cpuRows {
 	}
 	m.finish()
 	return m
+}
+
+// crossingCPUs is a machine as a hypervisor may show it: sockets that reach into several nodes, and
+// nodes of several sockets, in every way, and likewise caches; nodes of unequal size; ids with gaps.
+func crossingCPUs(r *random, nodes []int) cpuRows {
+	m := cpuRows{CPUsFields: cpusFields}
+	threads := pick(r, 1, 1, 2, 2, 4)
+	var nodeOf []int // of each core
+	even := r.between(1, max(1, min(8, cpusMax/threads/len(nodes))))
+	for _, node := range nodes {
+		cores := even
+		if r.chance(30) {
+			cores = r.between(1, 8)
+		}
+		nodeOf = append(nodeOf, slices.Repeat([]int{node}, cores)...)
+	}
+	sockets := overlapping(r, len(nodeOf), pick(r, 1, 2, 2, 3, 4, len(nodes)))
+	uncores := nodeOf
+	if r.chance(30) {
+		uncores = overlapping(r, len(nodeOf), r.between(1, 6))
+	}
+	apart := r.chance(60)
+	for core, node := range nodeOf {
+		for thread := range threads {
+			cpu := core*threads + thread
+			if apart {
+				cpu = core + thread*len(nodeOf)
+			}
+			m.CPUs = append(m.CPUs, cpuRow{cpu, core, sockets[core], node, uncores[core]})
+		}
+	}
+	if r.chance(15) {
+		m.CPUs = some(r, m.CPUs, r.between(1, len(m.CPUs)))
+	}
+	m.finish()
+	return m
+}
+
+// overlapping puts each core into one of count parts that know nothing of NUMA nodes: blocks that
+// end in the middle of a node, one core after the other, or anywhere.
+func overlapping(r *random, cores, count int) []int {
+	ids := make([]int, count)
+	for i := range ids {
+		ids[i] = i
+	}
+	if r.chance(30) {
+		ids = r.Perm(40)[:count]
+	}
+	parts, way, shift := make([]int, cores), r.IntN(3), r.IntN(cores)
+	for core := range parts {
+		part := (core + shift) % cores * count / cores
+		switch way {
+		case 1:
+			part = core % count
+		case 2:
+			part = r.IntN(count)
+		}
+		parts[core] = ids[part]
+	}
+	return parts
+}
+
+// crosses: a socket has CPUs on several nodes, and one of these has CPUs of several sockets.
+func (m *cpuRows) crosses() bool {
+	details := m.topology().CPUDetails
+	for _, socket := range details.Sockets().List() {
+		nodes := details.NUMANodesInSockets(socket).List()
+		if len(nodes) > 1 && slices.ContainsFunc(nodes,
+			func(node int) bool { return details.SocketsInNUMANodes(node).Size() > 1 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // finish sorts by CPU, names each core by its first CPU, as the kubelet does, and counts.

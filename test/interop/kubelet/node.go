@@ -86,6 +86,7 @@ type kubelet struct {
 	cpuOptions  map[string]bool
 	unwatched   bool // whether CPUs are given twice is not looked at
 	twice       bool // CPUs were given that were not free
+	fewer       bool // fewer CPUs were given than were asked for
 	namesKind   bool // a refusal names a kind of memory
 }
 
@@ -114,10 +115,7 @@ func (q *nodeQuestion) start() (*kubelet, error) {
 	if k.devices, err = startDevices(info.Topology, q.Machine.Devices, k.topology, k.active); err != nil {
 		return nil, err
 	}
-	k.cpuTopology, k.cpuOptions = q.Machine.topology(), map[string]bool{}
-	for name, on := range s.CPUManagerPolicyOptions {
-		k.cpuOptions[name] = on == "true"
-	}
+	k.cpuTopology, k.cpuOptions = q.Machine.topology(), optionsOf(s.CPUManagerPolicyOptions)
 	reserved, err := cpuset.Parse(s.ReservedSystemCPUs)
 	if err != nil {
 		return nil, err
@@ -148,6 +146,20 @@ func (q *nodeQuestion) start() (*kubelet, error) {
 	return k, nil
 }
 
+func optionsOf(texts map[string]string) map[string]bool {
+	options := map[string]bool{}
+	for name, on := range texts {
+		options[name] = on == "true"
+	}
+	return options
+}
+
+// reservedCount of CPUs, where none is named: whole ones, rounded up.
+func (q *nodeQuestion) reservedCount() int {
+	reserved := resource.MustParse(q.Settings.SystemReserved["cpu"])
+	return int(reserved.Value())
+}
+
 // cpuProvider is the kubelet's CPU manager, watched: what it gives must be free or of an
 // init container of the pod's.
 type cpuProvider struct {
@@ -167,11 +179,26 @@ func (c *cpuProvider) watch(p *v1.Pod, container *v1.Container, allocate func() 
 	given, exclusive := c.k.cpuState.GetCPUSet(string(p.UID), container.Name)
 	h := affinityOf(c.k.topology, string(p.UID), container.Name)
 	want := int(container.Resources.Requests.Cpu().Value())
-	if exclusive && !given.IsSubsetOf(may) ||
-		(exclusive || err != nil) && takesTwice(c.k.cpuTopology, may, bitsOf(h), want, c.k.cpuOptions) {
-		c.k.twice = true
+	if exclusive || err != nil {
+		c.k.notice(given.IsSubsetOf(may), bugOfTaking(c.k.cpuTopology, may, bitsOf(h), want, c.k.cpuOptions))
 	}
 	return err
+}
+
+// notice what was wrong with the CPUs that were given: whether they were free, and how they were taken.
+func (k *kubelet) notice(free bool, bug string) {
+	k.twice = k.twice || !free || bug == bugTwice
+	k.fewer = k.fewer || bug == bugFewer
+}
+
+// mark an answer from which on nothing is to be compared.
+func (k *kubelet) mark(answer map[string]any) {
+	if k.twice {
+		answer["takes_unavailable"] = true
+	}
+	if k.fewer {
+		answer["gives_fewer"] = true
+	}
 }
 
 // collect takes back what inactive pods hold, as every question for hints does.
@@ -283,9 +310,7 @@ func (k *kubelet) step(step *nodeStep) (answer map[string]any) {
 	if k.static {
 		answer["memory"] = pools(k.memory)
 	}
-	if k.twice {
-		answer["takes_unavailable"] = true
-	}
+	k.mark(answer)
 	return answer
 }
 

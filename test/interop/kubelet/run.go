@@ -315,6 +315,7 @@ func unmarked(answer value) value {
 	for _, step := range steps {
 		if one, is := step.(map[string]any); is {
 			delete(one, "takes_unavailable")
+			delete(one, "gives_fewer")
 		}
 	}
 	return answer

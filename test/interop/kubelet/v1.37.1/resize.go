@@ -278,9 +278,7 @@ func upstreamResize(q *resizeQuestion) any {
 		answer := k.event(&q.Steps[i])
 		collect(k.cpus)
 		answer["pool"] = list(k.cpuState.GetDefaultCPUSet())
-		if k.twice {
-			answer["takes_unavailable"] = true
-		}
+		k.mark(answer)
 		steps = append(steps, answer)
 	}
 	return map[string]any{"steps": steps}
@@ -426,6 +424,7 @@ func withoutRows(q *resizeQuestion, upstream, ours value) (value, value) {
 		one := merged(step.(map[string]any), nil)
 		delete(one, "rows")
 		delete(one, "takes_unavailable")
+		delete(one, "gives_fewer")
 		delete(one, "lost at a restart")
 		left = append(left, one)
 	}
@@ -521,12 +520,14 @@ func knownResize(q *resizeQuestion, upstream, ours value) string {
 	return ""
 }
 
-// marked: the steps that are compared, with what upstream says of CPUs that it gave twice.
+// marked: the steps that are compared, with what upstream says of CPUs that it gave wrongly.
 func marked(steps []any, upstream value) []any {
 	whole, _ := member(upstream, "steps").([]any)
 	for i := range steps {
-		if twice := member(elementOf(whole, i), "takes_unavailable"); twice != nil {
-			steps[i] = merged(steps[i].(map[string]any), map[string]any{"takes_unavailable": twice})
+		for _, key := range []string{"takes_unavailable", "gives_fewer"} {
+			if wrongly := member(elementOf(whole, i), key); wrongly != nil {
+				steps[i] = merged(steps[i].(map[string]any), map[string]any{key: wrongly})
+			}
 		}
 	}
 	return steps

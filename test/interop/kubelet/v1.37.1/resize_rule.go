@@ -275,9 +275,8 @@ func (c *change) take(from cpuset.CPUSet, count int) (cpuset.CPUSet, *lifecycle.
 	if err != nil {
 		return got, resizeFailed(err.Error())
 	}
-	if !got.IsSubsetOf(from) || got.Size() != count {
-		c.twice = true
-	}
+	c.notice(got.IsSubsetOf(from), "")
+	c.fewer = c.fewer || got.Size() < count
 	return got, nil
 }
 

@@ -115,16 +115,13 @@ func (c *cpuProvider) AllocatePod(logger klog.Logger, p *v1.Pod, op lifecycle.Op
 	}
 	h := affinityOf(c.k.topology, string(p.UID), containers(p)[0].Name)
 	want := int(p.Spec.Resources.Requests.Cpu().Value())
-	if !given.IsSubsetOf(may) || takesTwice(c.k.cpuTopology, may, bitsOf(h), want, c.k.cpuOptions) {
-		c.k.twice = true
-	}
+	c.k.notice(given.IsSubsetOf(may), bugOfTaking(c.k.cpuTopology, may, bitsOf(h), want, c.k.cpuOptions))
 	left := given
 	for _, one := range containers(p) {
 		cpus, _ := c.k.cpuState.GetCPUSet(string(p.UID), one.Name)
 		want := int(one.Resources.Requests.Cpu().Value())
-		if !cpus.IsSubsetOf(given) || takesTwice(c.k.cpuTopology, left, nil, min(want, left.Size()), c.k.cpuOptions) {
-			c.k.twice = true
-		}
+		c.k.notice(cpus.IsSubsetOf(given),
+			bugOfTaking(c.k.cpuTopology, left, nil, min(want, left.Size()), c.k.cpuOptions))
 		if cpus.Size() == want && !isInit(p, one) {
 			left = left.Difference(cpus)
 		}
