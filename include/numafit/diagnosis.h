@@ -113,6 +113,7 @@ struct diagnosis {
 	unsigned nr_containers; /* of the pod; 1 for a container */
 	unsigned nr_remedies;
 	struct remedy remedy[DIAGNOSIS_REMEDIES];
+	bool remedies_left_out; /* the budget of the whole answer ended the search for remedies */
 };
 
 /* Why that decision, which *q got, refuses it. Decides a few times more; the searches spend *b,
@@ -131,13 +132,28 @@ void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions,
 /* The same with memory and budgets of their own: the class and its numbers alone, for the answer to
  * a runtime; or with remedies: quickly, for a daemon, which has others to answer (some ten
  * milliseconds), or thoroughly, for a person who waits. The strings in *out are borrowed from *q.
- */
+ * An answer about several refusals hands its own budget to each of them; NULL: the answer is about
+ * this refusal alone. */
 void diagnose_in_numbers(
 	const struct admit_question *q, const struct decision *refused, struct diagnosis *out);
 enum remedy_effort { REMEDIES_QUICKLY, REMEDIES_THOROUGHLY };
+struct remedies_budget;
 void diagnose_with_remedies(const struct admit_question *q, const struct decision *refused,
-	enum remedy_effort effort, struct diagnosis *out);
+	enum remedy_effort effort, struct remedies_budget *answer, struct diagnosis *out);
 enum { DIAGNOSIS_STEPS = 1 << 20 }; /* of the former two */
+
+/* What the refusals of one answer may spend together on remedies, in steps (budget.h), however many
+ * refusals there are. The refusals come in the journal's order, and people ask for the latest:
+ * most of the budget is kept for these, and the refusals before them share the rest, first come
+ * first served. */
+struct remedies_budget {
+	uint64_t given, left; /* steps */
+	size_t to_come;       /* refusals of the answer that have not spent anything yet */
+};
+struct remedies_budget remedies_budget_of(enum remedy_effort effort, size_t nr_refusals);
+/* Steps that the refusal which is explained now may spend; 0: none. */
+uint64_t remedies_budget_may(const struct remedies_budget *b);
+void remedies_budget_spend(struct remedies_budget *b, uint64_t steps);
 
 /* "12 CPUs, 40Gi of memory": an ask as people read it. */
 void diagnosis_add_ask(struct text *t, const struct ask *ask);

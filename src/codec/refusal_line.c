@@ -63,6 +63,7 @@ struct refusal_line {
 	const char *class, *why, *help;
 	unsigned nr_remedies;
 	struct remedy_line remedy[DIAGNOSIS_REMEDIES];
+	bool left_out;
 };
 
 #define AT(member) offsetof(struct refusal_line, member)
@@ -72,6 +73,7 @@ static const struct field refusal_rows[] = {
 	FIELD("help", STRING, AT(help), .optional = true),
 	FIELD("remedies", ARRAY, AT(remedy), .count = AT(nr_remedies), .max = DIAGNOSIS_REMEDIES,
 		.fields = &remedy_fields),
+	FIELD("remedies_left_out", BOOL, AT(left_out), .optional = true),
 };
 static const struct fields refusal_fields = FIELDS(refusal_rows, struct refusal_line);
 #undef AT
@@ -131,7 +133,8 @@ char *refusal_members(
 	*x = (struct refusal_line){.class = refusal_class_words[why->class],
 		.why = said,
 		.help = help,
-		.nr_remedies = why->nr_remedies};
+		.nr_remedies = why->nr_remedies,
+		.left_out = why->remedies_left_out};
 	text_init(&t, said, sizeof said);
 	diagnosis_add_numbers(&t, why, refused, q);
 	text_init(&t, help, sizeof help);

@@ -7,7 +7,8 @@
 
 /* The record of a refusal, for programs, with what the journal does not have as it follows from all
  * before: "class" (refusal_class_words), "why" (the sentence), "help" (the sentence) and
- * "remedies", each with its text and with what it changes as data. */
+ * "remedies", each with its text and with what it changes as data; "remedies_left_out" is true if
+ * the budget of the whole answer ended the search for remedies. */
 
 /* These members, as a JSON object for the caller to free. */
 char *refusal_members(const struct admit_question *q, const struct decision *refused,

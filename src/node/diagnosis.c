@@ -206,6 +206,11 @@ static struct nodeset nodes_held(const struct topo *t, const struct decision *d)
 								 : (struct nodeset){0};
 }
 
+bool trial_is_over(const struct trial *x)
+{
+	return !x->left || (!x->budget->endless && !x->budget->left);
+}
+
 bool trial_admits(struct trial *x)
 {
 	struct decision *parts = NULL, d;
@@ -214,7 +219,8 @@ bool trial_admits(struct trial *x)
 	 * machine is decided again a few times only */
 	uint64_t cost = (x->ask ? x->pod.nr : 1) * (uint64_t)ledger_view(x->q.ledger)->topo->ids.nr;
 
-	if (!x->left || !budget_spend(x->budget, TRIAL_STEPS * cost))
+	/* and what making the books of all entries takes */
+	if (!x->left || !budget_spend(x->budget, TRIAL_STEPS * cost + x->nr))
 		return false;
 	x->left--;
 	struct arena_mark before = arena_mark(x->arena);

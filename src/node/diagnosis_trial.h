@@ -31,6 +31,8 @@ bool trial_init(struct trial *x, const struct admit_question *q, unsigned decisi
 	struct budget *b, struct arena *a);
 /* As it was asked, once more. */
 void trial_reset(struct trial *x);
+/* True if no decision or no step is left: no trial admits any more. */
+bool trial_is_over(const struct trial *x);
 /* Whether it is admitted so. False, too, when no decision is left. */
 bool trial_admits(struct trial *x);
 /* Take a scheduler's advice away. Whether there was any. */

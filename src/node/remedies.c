@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ENTRIES_PER_STEP = 16 }; /* that are looked at, and not decided */
+
 /* Pods that end */
 
 static const struct holding *entry_at(const struct clinic *x, size_t i)
@@ -23,17 +25,16 @@ static bool is_of_one_pod(const struct pod *a, const struct pod *b)
 
 static void set_gone(struct clinic *x, const struct candidate *c, bool gone)
 {
-	const struct pod *pod = &entry_at(x, c->first)->request.pod;
-
 	for (size_t i = 0; i < x->trial.nr; i++)
-		if (is_of_one_pod(pod, &entry_at(x, i)->request.pod))
+		if (x->first_of_pod[i] == c->first)
 			x->trial.gone[i] = gone;
 }
 
 static void set_all_gone(struct clinic *x, bool gone)
 {
-	for (size_t i = 0; i < x->nr_pods; i++)
-		set_gone(x, &x->pod[i], gone);
+	for (size_t i = 0; i < x->trial.nr; i++)
+		if (x->first_of_pod[i] < x->trial.nr)
+			x->trial.gone[i] = gone;
 }
 
 static int by_what_is_held(const void *a, const void *b)
@@ -65,6 +66,16 @@ static unsigned cpus_besides_earlier(const struct clinic *x, size_t first, size_
 	return cpuset_count(&cpus);
 }
 
+/* The pod's index among the candidates; nr_pods: the pod is none of them. */
+static size_t candidate_of(const struct clinic *x, const struct pod *pod)
+{
+	size_t at = 0;
+
+	while (at < x->nr_pods && !is_of_one_pod(&entry_at(x, x->pod[at].first)->request.pod, pod))
+		at++;
+	return at;
+}
+
 /* The pods that hold anything, but for its own. */
 static void list_candidates(struct clinic *x)
 {
@@ -73,9 +84,11 @@ static void list_candidates(struct clinic *x)
 	const struct topo *t = ledger_view(q->ledger)->topo;
 
 	x->pod = arena_array(x->trial.arena, x->trial.nr, sizeof *x->pod);
-	for (size_t i = 0; x->pod && i < x->trial.nr; i++) {
+	x->first_of_pod = arena_array(x->trial.arena, x->trial.nr, sizeof *x->first_of_pod);
+	if (!x->pod || !x->first_of_pod)
+		return;
+	for (size_t i = 0; i < x->trial.nr; i++) {
 		const struct holding *h = entry_at(x, i);
-		size_t at = 0;
 
 		if (is_of_one_pod(own, &h->request.pod) || !decision_is_booked(&h->decision) ||
 			holding_is_share(h))
@@ -83,10 +96,7 @@ static void list_candidates(struct clinic *x)
 		if (!h->decision.exclusive && !h->decision.nr_blocks &&
 			cpuset_empty(&h->decision.left_on))
 			continue;
-		while (at < x->nr_pods &&
-			!is_of_one_pod(
-				&entry_at(x, x->pod[at].first)->request.pod, &h->request.pod))
-			at++;
+		size_t at = candidate_of(x, &h->request.pod);
 		if (at == x->nr_pods)
 			x->pod[x->nr_pods++] = (struct candidate){.first = i};
 		x->pod[at].cpus += cpus_besides_earlier(x, x->pod[at].first, i);
@@ -94,6 +104,11 @@ static void list_candidates(struct clinic *x)
 			nodeset_or(x->pod[at].nodes, decision_nodes_used(t, &h->decision));
 		for (unsigned k = 0; k < h->decision.nr_blocks; k++)
 			x->pod[at].memory += h->decision.blocks[k].bytes;
+	}
+	for (size_t i = 0; i < x->trial.nr; i++) {
+		size_t at = candidate_of(x, &entry_at(x, i)->request.pod);
+
+		x->first_of_pod[i] = at < x->nr_pods ? x->pod[at].first : x->trial.nr;
 	}
 	if (x->nr_pods)
 		qsort(x->pod, x->nr_pods, sizeof *x->pod, by_what_is_held);
@@ -158,6 +173,7 @@ static void set_pods_of_attempt(struct clinic *x, unsigned i)
 {
 	unsigned nr = (unsigned)x->nr_pods;
 
+	(void)budget_spend(x->trial.budget, x->trial.nr / ENTRIES_PER_STEP);
 	if (nr <= REMEDIES_PODS_IN_SETS) {
 		for (unsigned k = 0; k < nr; k++)
 			set_gone(x, &x->pod[k], x->set[i] >> k & 1);
@@ -182,7 +198,7 @@ static void order_sets(struct clinic *x)
 /* Pods that end, as few as need be. */
 static bool find_ends(struct clinic *x, struct remedy *r)
 {
-	for (unsigned i = 0; i < end_attempts(x); i++) {
+	for (unsigned i = 0; i < end_attempts(x) && !trial_is_over(&x->trial); i++) {
 		set_pods_of_attempt(x, i);
 		if (!could_do(x) || !trial_admits(&x->trial))
 			continue;
@@ -198,7 +214,7 @@ static bool find_ends(struct clinic *x, struct remedy *r)
  * admit with less free what they refuse with more. */
 static bool find_less_and_ends(struct clinic *x, struct remedy *r)
 {
-	for (unsigned i = end_attempts(x); i-- > 0;) {
+	for (unsigned i = end_attempts(x); i-- > 0 && !trial_is_over(&x->trial);) {
 		set_pods_of_attempt(x, i);
 		if (!remedies_find_less(x, r))
 			continue;
@@ -449,14 +465,15 @@ void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions,
 	struct clinic x = {.out = out};
 
 	out->nr_remedies = 0;
-	if (out->class == REFUSAL_DAEMON || !trial_init(&x.trial, q, decisions, b, a))
+	if (out->class == REFUSAL_DAEMON || !trial_init(&x.trial, q, decisions, b, a) ||
+		trial_is_over(&x.trial))
 		return;
 	list_candidates(&x);
 	order_sets(&x);
 	for (size_t i = 0; i < sizeof finders / sizeof *finders; i++) {
 		struct remedy r = {.kind = finders[i].kind};
 
-		if (out->nr_remedies == DIAGNOSIS_REMEDIES ||
+		if (out->nr_remedies == DIAGNOSIS_REMEDIES || trial_is_over(&x.trial) ||
 			(i && out->nr_remedies && finders[i].step > finders[i - 1].step))
 			break;
 		trial_reset(&x.trial);
@@ -469,21 +486,52 @@ void diagnosis_find_remedies(const struct admit_question *q, unsigned decisions,
 	put_easier_first(out);
 }
 
-void diagnose_with_remedies(const struct admit_question *q, const struct decision *refused,
-	enum remedy_effort effort, struct diagnosis *out)
+/* What remedies may take: of one refusal, and of several refusals of one answer together. */
+static const struct {
+	unsigned decisions;
+	uint64_t steps, answer_steps;
+} efforts[] = {
+	[REMEDIES_QUICKLY] = {1 << 8, DIAGNOSIS_STEPS, 1 << 23},
+	[REMEDIES_THOROUGHLY] = {1 << 16, 1 << 28, 1 << 25},
+};
+
+struct remedies_budget remedies_budget_of(enum remedy_effort effort, size_t nr_refusals)
 {
-	static const struct {
-		unsigned decisions;
-		uint64_t steps;
-	} may[] = {
-		[REMEDIES_QUICKLY] = {1 << 8, DIAGNOSIS_STEPS},
-		[REMEDIES_THOROUGHLY] = {1 << 16, 1 << 28},
-	};
+	const uint64_t steps =
+		nr_refusals > 1 ? efforts[effort].answer_steps : efforts[effort].steps;
+
+	return (struct remedies_budget){.given = steps, .left = steps, .to_come = nr_refusals};
+}
+
+uint64_t remedies_budget_may(const struct remedies_budget *b)
+{
+	enum { PARTS = 64, PARTS_KEPT = 48 }; /* so many of the latest have a part each */
+
+	const uint64_t kept = b->given / PARTS * number_min(b->to_come, PARTS_KEPT);
+	return b->left > kept ? b->left - kept : 0;
+}
+
+void remedies_budget_spend(struct remedies_budget *b, uint64_t steps)
+{
+	b->left -= number_min(b->left, steps);
+}
+
+void diagnose_with_remedies(const struct admit_question *q, const struct decision *refused,
+	enum remedy_effort effort, struct remedies_budget *answer, struct diagnosis *out)
+{
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
-	struct budget b = budget_of(may[effort].steps);
+	struct budget b = budget_of(efforts[effort].steps);
 	struct arena a;
 
 	arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
 	diagnose(q, refused, &b, &a, out);
-	diagnosis_find_remedies(q, may[effort].decisions, &b, &a, out);
+	if (answer)
+		answer->to_come -= answer->to_come > 0;
+	const uint64_t most = answer ? remedies_budget_may(answer) : b.left;
+	const bool less = most < b.left;
+	const uint64_t may = b.left = number_min(b.left, most);
+	diagnosis_find_remedies(q, efforts[effort].decisions, &b, &a, out);
+	out->remedies_left_out = less && !b.left;
+	if (answer)
+		remedies_budget_spend(answer, may - b.left);
 }

@@ -20,6 +20,8 @@ struct clinic {
 	struct diagnosis *out;
 	struct candidate *pod; /* those that hold least come first */
 	size_t nr_pods;
+	size_t *first_of_pod; /* by entry of the ledger: the candidate's `first`; nr: no candidate
+			       */
 	uint8_t set[1 << REMEDIES_PODS_IN_SETS]; /* sets of few pods, a bit for each pod */
 	struct ask sum;                          /* of a pod of which only sums are known */
 };

@@ -176,7 +176,8 @@ static bool admits_some_memory(const struct reduction *r, uint64_t cpus, unsigne
  * is worse than a little less. */
 static bool find_any_less(const struct reduction *r, uint64_t cpus)
 {
-	for (uint64_t step = r->threads; cpus >= step; cpus -= cpus % step ? cpus % step : step)
+	for (uint64_t step = r->threads; cpus >= step && !trial_is_over(r->trial);
+		cpus -= cpus % step ? cpus % step : step)
 		for (unsigned i = 0; i < r->asked.nr_memory; i++)
 			if (admits_some_memory(r, cpus, i, false) ||
 				admits_some_memory(r, cpus, i, true))
@@ -252,7 +253,7 @@ bool remedies_find_less(struct clinic *x, struct remedy *r)
 {
 	struct ask *ask;
 
-	for (size_t i = 0; (ask = ask_to_reduce(x, i)); i++) {
+	for (size_t i = 0; !trial_is_over(&x->trial) && (ask = ask_to_reduce(x, i)); i++) {
 		const struct reduction less = reduction_of(&x->trial, ask);
 
 		if (!find_less_of(x, &less))

@@ -192,6 +192,10 @@ void diagnosis_add_remedies(
 
 	if (d->class == REFUSAL_DAEMON)
 		text_add(t, "See the log of numafitd on this node");
+	else if (!d->nr_remedies && d->remedies_left_out)
+		text_add(t,
+			"What would help was not looked for to the end, as this answer is about "
+			"many refusals: ask numafit explain for this pod alone");
 	else if (!d->nr_remedies)
 		add_no_remedy(t, d, q);
 	else

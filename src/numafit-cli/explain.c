@@ -388,22 +388,23 @@ static void explain_story(const struct story *s, const struct options *o, struct
 	}
 }
 
-/* Those that explain_story() is going to show. */
-static bool mark_refusals_of(struct story *s, const struct options *o)
+/* Those that explain_story() is going to show. Returns how many. */
+static size_t mark_refusals_of(struct story *s, const struct options *o)
 {
 	static struct moment_record past;
-	bool any = false, done = false;
+	size_t nr = 0;
+	bool done = false;
 
 	for (size_t i = s->moments.nr; i-- > 0 && !done;) {
 		struct moment *m = &s->moments.at[i];
 
 		read_moment(m, &past);
 		m->is_to_be_explained = past.decision && !past.decision->admit;
-		any = any || m->is_to_be_explained;
+		nr += m->is_to_be_explained;
 		done = past.decision && !o->all && !is_refused_change(m);
 		arena_fini(&past.arena);
 	}
-	return any;
+	return nr;
 }
 
 /* Why something was refused is worked out on the node as it was then: the journals are read once
@@ -411,14 +412,17 @@ static bool mark_refusals_of(struct story *s, const struct options *o)
 static void explain_refusals(
 	struct history *h, const struct options *o, const struct journal_fold f[NR_JOURNALS])
 {
-	bool any = false;
+	struct explainer x = {.h = h, .as_members = o->output == OUTPUT_JSON};
+	size_t nr = 0;
 	char path[RUN_PATH_MAX];
 
 	for (size_t i = 0; i < h->stories.nr; i++)
-		any = mark_refusals_of(&h->stories.at[i], o) || any;
-	for (unsigned i = 0; i < NR_JOURNALS && any; i++) {
+		nr += mark_refusals_of(&h->stories.at[i], o);
+	x.budget = remedies_budget_of(REMEDIES_THOROUGHLY, nr);
+	for (unsigned i = 0; i < NR_JOURNALS && nr; i++) {
 		auto_free struct journal_fold *again = xcalloc(1, sizeof *again);
-		struct explainer x = {h, o->output == OUTPUT_JSON, &f[i]};
+
+		x.f = &f[i];
 
 		(void)journal_fold(again, journal_path(o->directory, journal_suffixes[i], path),
 			history_explain, &x, NULL);

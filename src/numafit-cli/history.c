@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <numafit/mem.h>
+#include <numafit/number.h>
 #include <numafit/text.h>
 #include <string.h>
 
+enum { STEPS_PER_TRIAL = 1 << 12 }; /* a trial of a plan of moves takes longer than a step */
 enum { ID_LEAST = 4, MOVED_SHOWN = 8, MOVED_TEXT_MAX = 4 << 10, MOVES_SHOWN_MAX = 4 << 10 };
 
 /* The container or pod that a record is about. */
@@ -198,10 +200,13 @@ static char *words_of_refusal(const struct journal_fold *f, const struct admit_q
 	return words;
 }
 
-/* Those that would have made room then, with the settings of then. */
-static void plan_moves_of_then(
-	const struct journal_fold *f, const struct admit_question *q, struct whatif_moves *plan)
+/* Those that would have made room then, with the settings of then, by as many trials as the budget
+ * has steps for. */
+static void plan_moves_of_then(struct explainer *x, const struct journal_fold *f,
+	const struct admit_question *q, struct whatif_moves *plan, struct diagnosis *why)
 {
+	const uint64_t trials =
+		number_min(remedies_budget_may(&x->budget) / STEPS_PER_TRIAL, WHATIF_TRIALS_MAX);
 	struct pod one = {0};
 
 	if (q->container) {
@@ -209,9 +214,14 @@ static void plan_moves_of_then(
 		one.container = &q->container->ask;
 		one.nr = 1;
 	}
-	if (f->settings.defrag.mode != DEFRAG_OFF)
+	if (f->settings.defrag.mode == DEFRAG_OFF)
+		return;
+	if (trials)
 		(void)whatif_plan_moves(f, &f->settings, q->container ? &one : q->pod,
-			f->settings.defrag.moves_per_plan, plan, NULL);
+			f->settings.defrag.moves_per_plan, trials, plan, NULL);
+	remedies_budget_spend(&x->budget, plan->plan.trials * STEPS_PER_TRIAL);
+	if (trials < WHATIF_TRIALS_MAX && (!trials || plan->plan.cut))
+		why->remedies_left_out = true;
 }
 
 static char *members_of_refusal(const struct admit_question *q, const struct decision *d,
@@ -226,7 +236,7 @@ static char *members_of_refusal(const struct admit_question *q, const struct dec
 /* The record's refusal explained, for the caller to free. NULL: there is no more than its record
  * says, as deciding again admits it. */
 static char *explain_refusal(
-	const struct explainer *x, const struct journal_fold *f, const struct record *r)
+	struct explainer *x, const struct journal_fold *f, const struct record *r)
 {
 	auto_free void *work = xcalloc(1, ADMIT_ARENA_BYTES);
 	auto_free struct whatif_moves *plan = xcalloc(1, sizeof *plan);
@@ -238,8 +248,8 @@ static char *explain_refusal(
 	if (!refusal_decide_again(f, r, &a, &again))
 		return x->as_members ? refusal_members_recorded(r->decision) : NULL;
 	const struct decision *d = &again.answer.decision;
-	diagnose_with_remedies(&again.question, d, REMEDIES_THOROUGHLY, &why);
-	plan_moves_of_then(f, &again.question, plan);
+	diagnose_with_remedies(&again.question, d, REMEDIES_THOROUGHLY, &x->budget, &why);
+	plan_moves_of_then(x, f, &again.question, plan, &why);
 	return x->as_members ? members_of_refusal(&again.question, d, &why, plan)
 			     : words_of_refusal(f, &again.question, d, &why, plan);
 }
@@ -247,7 +257,7 @@ static char *explain_refusal(
 int history_explain(void *ctx, const struct journal_fold *f, const struct record *r,
 	const char *line, struct err *e)
 {
-	const struct explainer *x = ctx;
+	struct explainer *x = ctx;
 
 	(void)line;
 	(void)e;

@@ -2,6 +2,7 @@
 #define NUMAFIT_CLI_HISTORY_H
 
 #include <numafit-cli/journal_fold.h>
+#include <numafit/diagnosis.h>
 #include <numafit/vec.h>
 
 /* What the journal says of some containers, gathered while it is folded. */
@@ -63,6 +64,7 @@ int history_add(void *ctx, const struct journal_fold *f, const struct record *r,
 struct explainer {
 	struct history *h;
 	bool as_members;
+	struct remedies_budget budget; /* of all refusals that are to be explained */
 	const struct journal_fold *f; /* of this journal, as it was when the history was gathered */
 };
 int history_explain(void *ctx, const struct journal_fold *f, const struct record *r,

@@ -52,7 +52,9 @@ struct refusals {
 	struct {
 		VEC(struct refused_record);
 	} records;  /* for OUTPUT_JSON */
-	void *work; /* ADMIT_ARENA_BYTES */
+	size_t nr_refusals; /* that the answer is about, counted before; for OUTPUT_JSON */
+	struct remedies_budget budget; /* of all their remedies */
+	void *work;                    /* ADMIT_ARENA_BYTES */
 };
 
 static void refusals_forget(void *ctx)
@@ -74,6 +76,7 @@ static void refusals_forget(void *ctx)
 	}
 	vec_fini(&x->list);
 	vec_fini(&x->records);
+	x->budget = remedies_budget_of(REMEDIES_QUICKLY, x->nr_refusals);
 }
 
 static const char *name_of(const struct pod *pod, const char *container, char buf[NAME_BYTES_MAX])
@@ -156,9 +159,9 @@ static void add_refusal(struct refusals *x, const struct journal_fold *f, const 
 	found->shadow = text_equal(r->cause, "shadow");
 }
 
-/* With remedies, of which many a refusal has to be tried. */
+/* With remedies, for which many changes have to be tried. */
 static char *members_of_refusal(
-	const struct refusals *x, const struct journal_fold *f, const struct record *r)
+	struct refusals *x, const struct journal_fold *f, const struct record *r)
 {
 	struct refusal_again again;
 	struct diagnosis why;
@@ -168,7 +171,7 @@ static char *members_of_refusal(
 	if (!refusal_decide_again(f, r, &a, &again))
 		return refusal_members_recorded(r->decision);
 	const struct decision *d = &again.answer.decision;
-	diagnose_with_remedies(&again.question, d, REMEDIES_QUICKLY, &why);
+	diagnose_with_remedies(&again.question, d, REMEDIES_QUICKLY, &x->budget, &why);
 	return refusal_members(&again.question, d, &why);
 }
 
@@ -197,11 +200,52 @@ static void note_placed(struct refusals *x, const struct record *r, const struct
 	}
 }
 
+/* Whether the answer is about the record. */
+static bool is_asked_for(const struct refusals *x, const struct record *r, const struct pod *pod)
+{
+	return r->op == RECORD_REFUSE && pod && r->decision && r->time_ms >= x->from_ms &&
+	       (!x->options->ns || text_equal(x->options->ns, pod->ns));
+}
+
+static const struct pod *pod_of_record(const struct record *r)
+{
+	return r->pod ? r->pod : r->request ? &r->request->pod : NULL;
+}
+
+static int refusals_count(void *ctx, const struct journal_fold *f, const struct record *r,
+	const char *line, struct err *e)
+{
+	struct refusals *x = ctx;
+
+	(void)f;
+	(void)line;
+	(void)e;
+	x->nr_refusals += is_asked_for(x, r, pod_of_record(r));
+	return 0;
+}
+
+/* How many refusals the answer is about decides which of them may spend what on remedies. Errors
+ * are reported when the journals are read for the answer. */
+static void count_refusals(struct refusals *x)
+{
+	char path[RUN_PATH_MAX];
+
+	x->nr_refusals = 0;
+	for (unsigned i = 0; i < NR_JOURNALS && x->options->output == OUTPUT_JSON; i++) {
+		auto_free struct journal_fold *f = xcalloc(1, sizeof *f);
+
+		(void)journal_fold(f,
+			journal_path(x->options->directory, journal_suffixes[i], path),
+			refusals_count, x, NULL);
+		journal_fold_fini(f);
+	}
+}
+
 static int refusals_add(void *ctx, const struct journal_fold *f, const struct record *r,
 	const char *line, struct err *e)
 {
 	struct refusals *x = ctx;
-	const struct pod *pod = r->pod ? r->pod : r->request ? &r->request->pod : NULL;
+	const struct pod *pod = pod_of_record(r);
 
 	(void)e;
 	if (!x->begin_ms)
@@ -210,8 +254,7 @@ static int refusals_add(void *ctx, const struct journal_fold *f, const struct re
 		note_placed(x, r, r->request);
 	for (size_t i = 0; r->op == RECORD_HOLD && i < r->nr_parts; i++)
 		note_placed(x, r, &r->parts[i].request);
-	if (r->op != RECORD_REFUSE || !pod || !r->decision || r->time_ms < x->from_ms ||
-		(x->options->ns && !text_equal(x->options->ns, pod->ns)))
+	if (!is_asked_for(x, r, pod))
 		return 0;
 	add_refusal(x, f, r, pod);
 	if (x->options->output == OUTPUT_JSON)
@@ -340,6 +383,7 @@ static int run_refusals(const struct call *c)
 		return code;
 	x.from_ms = o.since_ms ? loop_wall_ms() - (int64_t)o.since_ms : 0;
 	do {
+		count_refusals(&x);
 		rc = journals_gather(c, o.directory, &g, f);
 		if (!rc || x.list.nr)
 			print_refusals(&x, !printed);
@@ -385,8 +429,8 @@ const struct command verb_refusals = {
 		"before. All of it is read from the "
 		"journal and the one before it; the daemon may be dead. With -o wide the kubelet's "
 		"reason and message, too; with -o json the journal's records, one on each line, with "
-		"class, why, help and remedies besides. numafit "
-		"explain has what would help.",
+		"class, why, help and remedies besides; of many refusals the latest have their remedies, "
+		"and others have remedies_left_out. numafit explain has what would help.",
 	.options = rows,
 	.list_title = "classes",
 	.list = list_class,

@@ -254,7 +254,7 @@ static int print_words(struct journal_fold *f, const struct question *q, const s
 		print_workload(&x->file.workload);
 	if (!a->decision.admit) {
 		(void)puts("it would be refused");
-		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
+		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, NULL, &why);
 		const struct request first = request_of_part(&x->pod, 0);
 		if (x->pod.nr > 1)
 			wording_print_pod(&scene, &x->pod);
@@ -294,7 +294,7 @@ static int print_record(const struct journal_fold *f, const struct settings *s,
 	struct diagnosis why;
 
 	if (!a->decision.admit) {
-		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, &why);
+		diagnose_with_remedies(&asked, &a->decision, REMEDIES_THOROUGHLY, NULL, &why);
 		members = refusal_members(&asked, &a->decision, &why);
 	}
 	moves = m ? moves_json_format(m) : NULL;
@@ -418,7 +418,9 @@ static int answer_whatif(const struct call *c, const struct question *q, struct 
 	decide_pod(engine_ledger(f->engine), s, &x->pod, &a, &answer);
 	answer.record.cause = "whatif";
 	answer.record.time_ms = f->last_ms;
-	int rc = q->moves ? whatif_plan_moves(f, s, &x->pod, (unsigned)q->moves, plan, &e) : 0;
+	int rc = q->moves ? whatif_plan_moves(
+				    f, s, &x->pod, (unsigned)q->moves, WHATIF_TRIALS_MAX, plan, &e)
+			  : 0;
 	if (!rc)
 		rc = q->output == OUTPUT_JSON
 			     ? print_record(f, s, x, q->moves ? &plan->moves : NULL, &answer, &e)

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIALS_MAX = 20000 /* some seconds on a large machine */ };
-
 static void print_set(const struct cpuset *cpus, const char *nodes)
 {
 	char list[CPUSET_TEXT_MAX];
@@ -65,14 +63,14 @@ void moves_print_list(const struct moves *m)
 }
 
 int whatif_plan_moves(const struct journal_fold *f, const struct settings *s, const struct pod *pod,
-	unsigned most, struct whatif_moves *out, struct err *e)
+	unsigned most, uint64_t trials, struct whatif_moves *out, struct err *e)
 {
 	const struct defrag_question q = {.engine = f->engine,
 		.topo = &f->topo,
 		.settings = s,
 		.pod = pod,
 		.moves = most,
-		.trials = TRIALS_MAX};
+		.trials = trials};
 	const struct defrag_plan *plan = &out->plan;
 	int rc = defrag_plan(&q, &out->plan, e);
 

@@ -15,10 +15,11 @@ struct whatif_moves {
 };
 
 /* Which running containers would have to be moved so that the pod is admitted on as few NUMA nodes
- * as on an empty machine, with `most` moves at most. 0, also when there is no such plan; the error
- * of defrag_plan(). */
+ * as on an empty machine, with `most` moves and so many trials at most. 0, also when there is no
+ * such plan; the error of defrag_plan(). */
 int whatif_plan_moves(const struct journal_fold *f, const struct settings *s, const struct pod *pod,
-	unsigned most, struct whatif_moves *out, struct err *e);
+	unsigned most, uint64_t trials, struct whatif_moves *out, struct err *e);
+enum { WHATIF_TRIALS_MAX = 20000 }; /* of one question: some seconds on a large machine */
 /* Print it in words; nothing where the pod needs no move. */
 void whatif_print_moves(const struct moves *m, unsigned most);
 

@@ -167,7 +167,7 @@ static const char *refusal_with_remedies(struct cluster *c, const struct admit_q
 	if (!c->events || rate_when(&c->remedies, loop_monotonic_ns()) > loop_monotonic_ns())
 		return refusal;
 	rate_take(&c->remedies, loop_monotonic_ns());
-	diagnose_with_remedies(q, dec, REMEDIES_QUICKLY, &why);
+	diagnose_with_remedies(q, dec, REMEDIES_QUICKLY, NULL, &why);
 	return diagnosis_line(&why, dec, q, true, line, DIAGNOSIS_LINE_MAX);
 }
 

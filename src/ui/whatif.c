@@ -230,7 +230,7 @@ static char *answer_line(const struct ui_node *node, const struct admit_question
 		return NULL;
 	if (answer->decision.admit)
 		return steal(line);
-	diagnose_with_remedies(q, &answer->decision, REMEDIES_QUICKLY, &why);
+	diagnose_with_remedies(q, &answer->decision, REMEDIES_QUICKLY, NULL, &why);
 	members = refusal_members(q, &answer->decision, &why);
 	moves = moves_members(node, q);
 	auto_free char *both = moves ? refusal_line_join(members, moves) : NULL;

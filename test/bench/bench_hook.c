@@ -38,7 +38,7 @@ static struct outcome ask(struct uneven *u, const char *name)
 	o.ns = bench_end(name, from);
 	from = bench_begin();
 	if (!d.admit)
-		diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, &why);
+		diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, NULL, &why);
 	o.remedies_ns = bench_end("remedies-64-uneven", from);
 	o.admitted = d.admit;
 	o.cut_short = d.cut_short;

@@ -85,7 +85,7 @@ static void refused(const struct node *n, const struct request *req, const struc
 	arena_init_fixed(&a, work, sizeof work);
 	admit(&q, &b, &a, &d, pod ? &parts : NULL);
 	assert_false(d.admit);
-	diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, &why);
+	diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, NULL, &why);
 	assert_string_equal(diagnosis_line(&why, &d, &q, true, said, sizeof said), line);
 	assert_int_equal(why.class, class);
 }
@@ -366,7 +366,7 @@ static void resize_is_refused(
 	struct decision d;
 	assert_true(engine_update(n.g, 0, &req, &d, &ups));
 	assert_false(d.admit);
-	diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, &why);
+	diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, NULL, &why);
 	assert_string_equal(diagnosis_line(&why, &d, &q, true, said, sizeof said), line);
 	vec_fini(&ups);
 	node_fini(&n);

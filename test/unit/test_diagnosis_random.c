@@ -367,7 +367,7 @@ static void check_refusal(struct world *w, const struct decision *refused, struc
 	char line[DIAGNOSIS_LINE_MAX];
 	struct err e;
 
-	diagnose_with_remedies(&q, refused, REMEDIES_THOROUGHLY, d);
+	diagnose_with_remedies(&q, refused, REMEDIES_THOROUGHLY, NULL, d);
 	enum refusal_class should = w->runs ? d->class : class_by_brute_force(w);
 	if (d->class != should)
 		print_question(w);
