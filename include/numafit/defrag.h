@@ -83,8 +83,10 @@ bool defrag_may_move(
 int defrag_plan(const struct defrag_question *q, struct defrag_plan *out, struct err *e);
 
 /* Its moves in words, for people: "moving default/trainer-3/app to NUMA node 5 (8 CPUs, 11Gi of
- * memory), then ..."; nothing without moves. */
+ * memory), then ..."; nothing without moves. For an author of pod `reader` containers that `names`
+ * keeps from this author are "a container of another namespace"; NULL: for an operator. */
 struct text;
-void defrag_print(const struct topo *t, const struct defrag_plan *plan, struct text *to);
+void defrag_print(const struct topo *t, const struct defrag_plan *plan, const struct pod *reader,
+	enum pod_names names, struct text *to);
 
 #endif

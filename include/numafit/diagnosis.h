@@ -165,16 +165,20 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
  * False: it changes none. */
 enum { REMEDY_VALUE_MAX = 24 };
 bool remedy_setting(const struct remedy *r, struct key_value *out, char value[REMEDY_VALUE_MAX]);
-/* One remedy: "when trainer-3 (8 CPUs, NUMA node 2) ends", "with 10 CPUs". */
-void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct admit_question *q);
+/* One remedy: "when trainer-3 (8 CPUs, NUMA node 2) ends", "with 10 CPUs". Pods that `names` keeps
+ * from the author of the refused pod are counted: "when 2 pods of other namespaces (12 CPUs, NUMA
+ * nodes 2-3) end". */
+void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct admit_question *q,
+	enum pod_names names);
 /* What would help, as a sentence without its full stop: "Fits when trainer-3 ends, or with 10
  * CPUs"; or that nothing was found. */
-void diagnosis_add_remedies(
-	struct text *t, const struct diagnosis *d, const struct admit_question *q);
+void diagnosis_add_remedies(struct text *t, const struct diagnosis *d,
+	const struct admit_question *q, enum pod_names names);
 
 /* The refusal in one line, into buf: "numafit: cannot place container triton (12 CPUs, 40Gi of
  * memory): NUMA node 2 has most free: 10 CPUs, 96Gi of memory; policy restricted allows 1 NUMA
- * node. (TopologyAffinityError)"; with remedies what would help, and how to ask for more. What does
+ * node. (TopologyAffinityError)"; with remedies what would help, and how to ask for more. The pod's
+ * author sees the line: pods in it are named as the setting events.podNames says. What does
  * not fit into cap bytes is cut between words; the reason in brackets always stands. */
 const char *diagnosis_line(const struct diagnosis *d, const struct decision *refused,
 	const struct admit_question *q, bool with_remedies, char *buf, size_t cap);

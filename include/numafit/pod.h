@@ -153,6 +153,8 @@ struct pod {
 	const struct key_value *annotations;
 	size_t nr_annotations;
 };
+/* True if a text for the author of pod `reader` may name the other pod, by events.podNames. */
+bool pod_may_name(enum pod_names names, const struct pod *reader, const struct pod *other);
 
 /* How many CPUs such a request gets for itself: all when the pod is Guaranteed and the request is
  * whole CPUs, else 0 (kubelet policy_static.go, guaranteedCPUs). */

@@ -82,6 +82,10 @@ extern const char *const defrag_mode_words[NR_DEFRAG_MODES + 1]; /* "off", "advi
 /* Which containers are moved by itself: those whose pod says so, or all that do not say no. */
 enum movable_use { MOVABLE_ANNOTATED, MOVABLE_ALL, NR_MOVABLE_USES };
 
+/* Which other pods are named in texts that a pod's author sees: those of the author's own namespace,
+ * others by number and size; or all, on a cluster of one tenant. */
+enum pod_names { POD_NAMES_OWN_NAMESPACE, POD_NAMES_ALL };
+
 /* What becomes of a container with a wish that cannot be read. */
 enum unknown_wish { UNKNOWN_WISH_REFUSE, UNKNOWN_WISH_IGNORE };
 
@@ -225,6 +229,7 @@ struct settings {
 	uint64_t claims_prepare_ms;         /* a Prepare waits for room so long */
 	char claims_cdi[SETTINGS_PATH_MAX]; /* the runtime's directory of CDI files */
 	bool events;                        /* on pods */
+	enum pod_names pod_names;
 	enum observed_placement observed_placement;
 	/* NodeResourceTopology */
 	bool nrt, nrt_take_over, nrt_policies, nrt_placement;

@@ -102,7 +102,7 @@ static void remedy_line_init(
 			pod->ns, pod->name, pod->uid, r->pod[i].cpus, r->pod[i].nodes};
 	}
 	text_init(&t, to->text, sizeof to->text);
-	diagnosis_add_remedy(&t, r, q);
+	diagnosis_add_remedy(&t, r, q, POD_NAMES_ALL);
 }
 
 /* Names of pods may be of any size in a journal that is not ours: where they do not fit, the
@@ -138,7 +138,7 @@ char *refusal_members(
 	text_init(&t, said, sizeof said);
 	diagnosis_add_numbers(&t, why, refused, q);
 	text_init(&t, help, sizeof help);
-	diagnosis_add_remedies(&t, why, q);
+	diagnosis_add_remedies(&t, why, q, POD_NAMES_ALL);
 	for (unsigned i = 0; i < why->nr_remedies; i++)
 		remedy_line_init(&x->remedy[i], &why->remedy[i], q);
 	return members_of(x, &ledger_view(q->ledger)->topo->ids);

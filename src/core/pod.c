@@ -21,6 +21,11 @@ enum qos qos_from_cgroup_parent(const char *cgroup_parent)
 	return strstr(path, "burstable") ? QOS_BURSTABLE : QOS_GUARANTEED;
 }
 
+bool pod_may_name(enum pod_names names, const struct pod *reader, const struct pod *other)
+{
+	return names == POD_NAMES_ALL || text_equal(reader->ns, other->ns);
+}
+
 struct pod pod_identity(const struct pod *p)
 {
 	struct pod it = *p;

@@ -41,6 +41,7 @@ static const char *const failure_words[] = {/* by the bits of enum failure_polic
 static const char *const claims_capacity_words[] = {"dynamic", "share", NULL};
 static const char *const claims_order_words[] = {"most-allocated", "least-allocated", NULL};
 static const char *const refusal_words[] = {"error", "evict", NULL};
+static const char *const pod_names_words[] = {"own-namespace", "all", NULL};
 static const char *const observed_words[] = {"off", "kai", NULL};
 static const char *const pods_api_words[] = {"auto", "true", "false", NULL};
 static const char *const fingerprint_words[] = {"none", "all", "with-exclusive-resources", NULL};
@@ -354,6 +355,11 @@ static const struct row rows[] = {
 		"emit refusals, and schedulers' hints that could not be followed, as events of the "
 		"pod",
 		.restart = true),
+	ROW("events.podNames", kind_word, pod_names, "own-namespace",
+		"which other pods the events of a pod name, as pods that would have to end or move. "
+		"own-namespace: pods of the same namespace; pods of other namespaces are counted, "
+		"with their CPUs and NUMA nodes. all: every pod, for a cluster with one tenant",
+		.words = pod_names_words),
 	ROW("observedPlacement", kind_word, observed_placement, "off",
 		"publish on each pod with CPUs of its own what it has of each NUMA node, which the "
 		"kubelet's PodResources cannot show. kai: as the annotation that KAI's own "

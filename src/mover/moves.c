@@ -154,9 +154,11 @@ static void advise(struct moves_asker *x, const struct planned *p, const char *p
 	struct text t;
 
 	text_init(&t, words, sizeof words);
-	defrag_print(p->topo, &p->plan, &t);
+	defrag_print(p->topo, &p->plan, NULL, POD_NAMES_ALL, &t);
 	log_line(LOG_INFO, "moves-would-help", "for=%s text=%s action=\"numafit defrag\"",
 		log_text(name, sizeof name, pod), log_text(said, sizeof said, words));
+	text_init(&t, words, sizeof words);
+	defrag_print(p->topo, &p->plan, p->pod, x->w.settings->pod_names, &t);
 	x->w.advise(x->w.mover.ctx, p->pod, words);
 }
 

@@ -12,7 +12,7 @@ struct moves_asker;
 struct moves_world {
 	struct mover_world mover;
 	const struct settings *settings; /* borrowed; as they are by now */
-	/* Moves that would help, in words, for a pod that was refused. */
+	/* Moves that would help, in words for the author of the pod that was refused. */
 	void (*advise)(void *ctx, const struct pod *pod, const char *words);
 };
 struct moves_asker *moves_new(const struct moves_world *w);

@@ -519,7 +519,7 @@ const char *diagnosis_line(const struct diagnosis *d, const struct decision *ref
 	text_add(&t, ".");
 	if (with_remedies) {
 		text_add(&t, " ");
-		diagnosis_add_remedies(&t, d, q);
+		diagnosis_add_remedies(&t, d, q, q->settings->pod_names);
 		text_add(&t, ".");
 	}
 	cut_between_words(body, cap > end.len ? cap - end.len : 0);

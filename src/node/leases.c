@@ -299,6 +299,18 @@ static bool is_run_by(const struct leased *x, const struct lease_user *user)
 	return user_runs(x) && text_equal(x->user->is.container_id, user->container_id);
 }
 
+/* The author of the refused pod sees this text: pods of other namespaces have no name in it. */
+static int refuse_taken(const struct leased *x, const char *does, const char *id,
+	const struct lease_user *user, struct err *e)
+{
+	const struct lease_user *has = &x->user->is;
+
+	if (!text_equal(has->pod_ns, user->pod_ns))
+		return err_set(e, EBUSY, "a pod of another namespace %s CPU token %s", does, id);
+	return err_set(e, EBUSY, "container %.63s of pod %.63s/%.63s %s CPU token %s",
+		has->container_name, has->pod_ns, has->pod_name, does, id);
+}
+
 static int examine_token(
 	const struct leases *l, struct token k, const struct lease_user *user, struct err *e)
 {
@@ -309,8 +321,7 @@ static int examine_token(
 	if (!x)
 		return err_set(e, ENOENT, "CPU token %s is not leased", id);
 	if (user_runs(x) && !is_run_by(x, user))
-		return err_set(e, EBUSY, "container %.63s of pod %.63s/%.63s runs on CPU token %s",
-			x->user->is.container_name, x->user->is.pod_ns, x->user->is.pod_name, id);
+		return refuse_taken(x, "runs on", id, user, e);
 	return 0;
 }
 
@@ -383,10 +394,8 @@ int leases_wait_for(const struct leases *l, const struct tokenset *tokens,
 		if (!x || !x->user)
 			rc = 0;
 		else if (!is_of_pod(&x->user->is, user))
-			return err_set(e, EBUSY,
-				"CPU token %s waits for a container of pod %.63s/%.63s",
-				tokens_format(&l->t->ids, k, id, sizeof id), x->user->is.pod_ns,
-				x->user->is.pod_name);
+			return refuse_taken(x, "is to come for",
+				tokens_format(&l->t->ids, k, id, sizeof id), user, e);
 	}
 	return rc;
 }

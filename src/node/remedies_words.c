@@ -7,37 +7,90 @@
 
 enum { PODS_NAMED = 3 };
 
-/* "trainer-3 (8 CPUs, NUMA node 2)", of another namespace with that before it */
-static void add_pod(struct text *t, const struct remedy_pod *gone, const struct admit_question *q)
+/* " (8 CPUs, NUMA node 2)" */
+static void add_size(
+	struct text *t, unsigned cpus, struct nodeset nodes, const struct admit_question *q)
 {
-	const struct pod *pod = &gone->entry->request.pod;
-	const struct pod *own = words_pod(q);
-	bool on = !nodeset_empty(gone->nodes);
+	bool on = !nodeset_empty(nodes);
 
-	if (!text_equal(pod->ns, own->ns))
-		text_add(t, "%s/", pod->ns);
-	text_add(t, "%s (", pod->name);
-	if (gone->cpus)
-		words_add_cpus(t, gone->cpus);
-	text_add(t, "%s", gone->cpus && on ? ", " : "");
+	text_add(t, " (");
+	if (cpus)
+		words_add_cpus(t, cpus);
+	text_add(t, "%s", cpus && on ? ", " : "");
 	if (on)
-		words_add_nodes(t, gone->nodes, q);
+		words_add_nodes(t, nodes, q);
 	text_add(t, ")");
 }
 
-/* "when a, b and 3 more end" */
-static void add_ends(struct text *t, const struct remedy *r, const struct admit_question *q)
+/* "trainer-3 (8 CPUs, NUMA node 2)"; "infra/trainer-3 (...)" of another namespace. */
+static void add_pod(struct text *t, const struct remedy_pod *gone, const struct admit_question *q)
 {
-	unsigned named = r->nr_pods < PODS_NAMED ? r->nr_pods : PODS_NAMED;
+	const struct pod *pod = &gone->entry->request.pod;
+
+	if (!text_equal(pod->ns, words_pod(q)->ns))
+		text_add(t, "%s/", pod->ns);
+	text_add(t, "%s", pod->name);
+	add_size(t, gone->cpus, gone->nodes, q);
+}
+
+/* Pods that end, as a text shows them: some by name, the unnamed ones of other namespaces as a sum,
+ * and the rest as a number. */
+struct shown_pods {
+	const struct remedy_pod *named[PODS_NAMED];
+	unsigned nr_named, nr_unnamed, nr_rest;
+	struct remedy_pod sum; /* of the unnamed pods; without an entry */
+};
+
+static struct shown_pods show_pods(
+	const struct remedy *r, const struct admit_question *q, enum pod_names names)
+{
+	struct shown_pods s = {.nr_rest = r->nr_pods};
+
+	for (unsigned i = 0; i < r->nr_pods && i < REMEDY_PODS; i++) {
+		const struct remedy_pod *p = &r->pod[i];
+		bool named = pod_may_name(names, words_pod(q), &p->entry->request.pod);
+
+		if (named && s.nr_named == PODS_NAMED)
+			continue;
+		s.nr_rest--;
+		if (named) {
+			s.named[s.nr_named++] = p;
+		} else {
+			s.nr_unnamed++;
+			s.sum.cpus += p->cpus;
+			s.sum.nodes = nodeset_or(s.sum.nodes, p->nodes);
+		}
+	}
+	return s;
+}
+
+static void add_unnamed(struct text *t, const struct shown_pods *s, const struct admit_question *q)
+{
+	if (s->nr_unnamed == 1)
+		text_add(t, "a pod of another namespace");
+	else
+		text_add(t, "%u pods of other namespaces", s->nr_unnamed);
+	add_size(t, s->sum.cpus, s->sum.nodes, q);
+}
+
+/* "when a, b and 3 more end" */
+static void add_ends(struct text *t, const struct remedy *r, const struct admit_question *q,
+	enum pod_names names)
+{
+	const struct shown_pods s = show_pods(r, q, names);
+	const unsigned last = s.nr_named + !!s.nr_unnamed - !s.nr_rest;
 
 	text_add(t, "%swhen ",
 		r->no_hint && r->kind == REMEDY_ENDS ? "without its scheduler's hint and " : "");
-	for (unsigned i = 0; i < named; i++) {
-		text_add(t, "%s", !i ? "" : i + 1 == r->nr_pods ? " and " : ", ");
-		add_pod(t, &r->pod[i], q);
+	for (unsigned i = 0; i < s.nr_named + !!s.nr_unnamed; i++) {
+		text_add(t, "%s", !i ? "" : i == last ? " and " : ", ");
+		if (i < s.nr_named)
+			add_pod(t, s.named[i], q);
+		else
+			add_unnamed(t, &s, q);
 	}
-	if (r->nr_pods > named)
-		text_add(t, " and %u more", r->nr_pods - named);
+	if (s.nr_rest)
+		text_add(t, " and %u more", s.nr_rest);
 	text_add(t, " %s", r->nr_pods == 1 ? "ends" : "end");
 }
 
@@ -93,20 +146,21 @@ bool remedy_setting(const struct remedy *r, struct key_value *out, char value[RE
 	return out->key;
 }
 
-void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct admit_question *q)
+void diagnosis_add_remedy(struct text *t, const struct remedy *r, const struct admit_question *q,
+	enum pod_names names)
 {
 	char value[REMEDY_VALUE_MAX];
 	struct key_value setting;
 
 	switch (r->kind) {
 	case REMEDY_ENDS:
-		add_ends(t, r, q);
+		add_ends(t, r, q, names);
 		return;
 	case REMEDY_LESS:
 		add_less(t, r);
 		if (r->nr_pods) {
 			text_add(t, " ");
-			add_ends(t, r, q);
+			add_ends(t, r, q, names);
 		}
 		return;
 	case REMEDY_ANEW:
@@ -182,8 +236,8 @@ static void add_no_remedy(struct text *t, const struct diagnosis *d, const struc
 		text_add(t, "%s needs another node", anew);
 }
 
-void diagnosis_add_remedies(
-	struct text *t, const struct diagnosis *d, const struct admit_question *q)
+void diagnosis_add_remedies(struct text *t, const struct diagnosis *d,
+	const struct admit_question *q, enum pod_names names)
 {
 	const struct remedy *first = d->remedy;
 	/* a container that runs stays where it is: what was decided again is that it comes anew */
@@ -202,6 +256,6 @@ void diagnosis_add_remedies(
 		text_add(t, anew ? "Started anew, it fits " : "Fits ");
 	for (unsigned i = 0; i < d->nr_remedies; i++) {
 		text_add(t, "%s", i ? ", or " : "");
-		diagnosis_add_remedy(t, &d->remedy[i], q);
+		diagnosis_add_remedy(t, &d->remedy[i], q, names);
 	}
 }

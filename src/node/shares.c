@@ -286,8 +286,14 @@ static const struct holding *other_user(
 	return NULL;
 }
 
-static int refuse_share(struct decision *d, const struct holding *h, const char *why)
+/* A pod's author can name any claim's uid in an annotation of CDI devices: the name of another
+ * namespace's claim is not for this author. */
+static int refuse_share(
+	struct decision *d, const struct holding *h, const struct request *req, const char *why)
 {
+	if (!text_equal(h->request.pod.ns, req->pod.ns))
+		return decision_refuse(d, REFUSED_FOR_CLAIM, "UnexpectedAdmissionError",
+			"a ResourceClaim of another namespace %s", why);
 	return decision_refuse(d, REFUSED_FOR_CLAIM, "UnexpectedAdmissionError",
 		"ResourceClaim %.63s/%.63s %s", h->request.pod.ns, h->request.pod.name, why);
 }
@@ -304,7 +310,7 @@ static int may_use(const struct ledger *l, const struct holding *h, const char *
 			"the kubelet prepares it for another one",
 			(int)strcspn(id, "/"), id);
 	if (!text_has_word(h->request.for_pods, req->pod.uid))
-		return refuse_share(d, h,
+		return refuse_share(d, h, req,
 			"is not reserved for this pod, as far as is known: it is looked at once more, "
 			"and the kubelet tries again");
 	other = h->request.for_many ? NULL : other_user(l, id, req);

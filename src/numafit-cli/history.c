@@ -193,7 +193,7 @@ static char *words_of_refusal(const struct journal_fold *f, const struct admit_q
 		return NULL;
 	wording_print_refusal(&into, d, why, q);
 	text_init(&t, moves, sizeof moves);
-	defrag_print(&f->topo, &plan->plan, &t);
+	defrag_print(&f->topo, &plan->plan, NULL, POD_NAMES_ALL, &t);
 	if (plan->plan.nr)
 		wording_print(into.to, "moves", "Fits after %s.", moves);
 	(void)fclose(into.to);

@@ -526,7 +526,7 @@ void wording_print_refusal(const struct scene *x, const struct decision *d,
 	print_sentence(x, "why", said);
 	print_amounts(x, why);
 	text_init(&t, said, sizeof said);
-	diagnosis_add_remedies(&t, why, q);
+	diagnosis_add_remedies(&t, why, q, POD_NAMES_ALL);
 	print_sentence(x, "help", said);
 	wording_print(x->to, "class", "%s: %s", refusal_class_words[why->class],
 		refusal_class_texts[why->class]);

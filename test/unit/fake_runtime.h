@@ -31,6 +31,7 @@ struct fake_container {
 	unsigned cpu_milli; /* of a Guaranteed pod; 0: of a Burstable one */
 	char id[FAKE_NAME_BYTES];
 	char pod[FAKE_NAME_BYTES], sandbox[FAKE_NAME_BYTES]; /* "": as id, and as pod */
+	char ns[FAKE_NAME_BYTES];                            /* "": default */
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	char placement[PLACEMENT_JSON_MAX], allocated[LEASE_TEXT_MAX]; /* its annotations */
 	int64_t created_ns;
@@ -125,7 +126,7 @@ static inline struct nri_container fake_container_shown(
 	struct nri_container c = {
 		.sandbox_id = *b->sandbox ? b->sandbox : pod,
 		.pod_uid = pod,
-		.pod_ns = "default",
+		.pod_ns = *b->ns ? b->ns : "default",
 		.pod_name = pod,
 		.cgroup_parent = b->cpu_milli ? "/kubepods/pod1" : "/kubepods/burstable/pod1",
 		.id = b->id,

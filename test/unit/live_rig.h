@@ -278,9 +278,10 @@ static inline void call(struct rig *r, enum nri_call what, struct fake_container
 	run_until(r, &r->answered);
 }
 
-/* Create a container with that many CPUs of its own; 0: in the shared pool. NULL: it was refused.
- */
-static inline struct fake_container *create(struct rig *r, const char *id, unsigned cpus)
+/* Create a container with that many CPUs of its own, 0: in the shared pool, in a pod of that
+ * namespace. NULL: the container was refused. */
+static inline struct fake_container *create_in(
+	struct rig *r, const char *ns, const char *id, unsigned cpus)
 {
 	struct fake_container *b = r->box;
 
@@ -289,6 +290,7 @@ static inline struct fake_container *create(struct rig *r, const char *id, unsig
 	assert_true(b < r->box + BOXES);
 	*b = (struct fake_container){.cpu_milli = cpus * FAKE_MILLI_PER_CPU};
 	assert_true(text_copy(b->id, sizeof b->id, id));
+	assert_true(text_copy(b->ns, sizeof b->ns, ns));
 	call(r, NRI_CALL_CREATE, b);
 	if (!b->runs) {
 		*b->id = '\0';
@@ -299,6 +301,11 @@ static inline struct fake_container *create(struct rig *r, const char *id, unsig
 		call(r, NRI_CALL_POST_START, b);
 	}
 	return b;
+}
+
+static inline struct fake_container *create(struct rig *r, const char *id, unsigned cpus)
+{
+	return create_in(r, "default", id, cpus);
 }
 
 static inline void stop(struct rig *r, struct fake_container *b)

@@ -33,7 +33,7 @@ struct api_side {
 	unsigned reports, watches;
 	bool knows_us;
 	char evicted[128]; /* pods, each after a blank */
-	char event[2048];
+	char event[2048], events[16384]; /* the last event, and all events */
 	unsigned observed; /* patches of pods, and the last one */
 	char observation[2048];
 };

@@ -137,7 +137,7 @@ static void every_key_reaches_its_setting(void **state)
 			  "deviceClaims: {enabled: true, wait: 1s}\n"
 			  "claims: {enabled: true, capacity: share, share: 40,\n"
 			  "  order: least-allocated, prepareWait: 30s, cdiDirectory: /cdi}\n"
-			  "events: {enabled: true}\n"
+			  "events: {enabled: true, podNames: all}\n"
 			  "observedPlacement: kai\n"
 			  "nodeResourceTopology: {enabled: true, interval: 1s, heartbeat: 5m,\n"
 			  "  takeOver: true, topologyPolicies: true, podsFingerprint: all,\n"
@@ -171,8 +171,8 @@ static void every_key_reaches_its_setting(void **state)
 		"name=fast governor=performance minMHz=2400; name=cool maxIdleLatencyUs=0",
 		"one-node", "interleave", "true", "/run/x.sock", "07", "drop-and-fail", "true",
 		"false", "5m", "true", "true", "evict", "/kubeconfig", "here", "true", "true", "1s",
-		"true", "share", "40", "least-allocated", "30s", "/cdi", "true", "kai", "true",
-		"1s", "5m", "true", "true", "all", "true", "true", ":1", ":2", "true", "/run/y",
+		"true", "share", "40", "least-allocated", "30s", "/cdi", "true", "all", "kai",
+		"true", "1s", "5m", "true", "true", "all", "true", "true", ":1", ":2", "true", "/run/y",
 		"1Mi", "adm", "kep3545-8", "debug", "json", "true", "false", "true", "true",
 		"false", "true", "false", "true"};
 	char value[SETTING_TEXT_MAX];

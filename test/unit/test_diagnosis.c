@@ -57,7 +57,7 @@ static struct request asks(const char *name, unsigned cpus, unsigned gib)
 	return req;
 }
 
-static void run(struct node *n, unsigned cpus, unsigned gib)
+static void run_in(struct node *n, const char *ns, unsigned cpus, unsigned gib)
 {
 	char *name = n->name[n->nr];
 	struct update_list ups = {0};
@@ -65,9 +65,15 @@ static void run(struct node *n, unsigned cpus, unsigned gib)
 
 	(void)snprintf(name, NAME_MAX_HERE, "work-%u", n->nr++);
 	struct request req = asks(name, cpus, gib);
+	req.pod.ns = ns;
 	engine_create(n->g, 0, &req, &d, &ups);
 	assert_true(d.admit);
 	vec_fini(&ups);
+}
+
+static void run(struct node *n, unsigned cpus, unsigned gib)
+{
+	run_in(n, "default", cpus, gib);
 }
 
 /* The refusal's class, and its line with what would help. */
@@ -235,13 +241,13 @@ static void containers_fit_alone_and_not_together(void **state)
 	refused(&n, NULL, &pod, REFUSAL_POLICY,
 		"numafit: cannot place pod trio (3 containers: 9 CPUs, 12Gi of memory): policy single-numa-node allows 1 "
 		"NUMA node; one NUMA node has, if nothing runs there, 8 CPUs, 56Gi of memory. Fits "
-		"with 2 CPUs for container one when default/work-1 (3 CPUs, NUMA node 1) ends. "
+		"with 2 CPUs for container one when a pod of another namespace (3 CPUs, NUMA node 1) ends. "
 		"(TopologyAffinityError; numafit explain team/trio)");
 	const struct pod pair = pod_of(part, 2, 4, 4);
 	refused(&n, NULL, &pair, REFUSAL_POD,
 		"numafit: cannot place pod trio (2 containers: 8 CPUs, 8Gi of memory): each of its 2 containers would fit "
 		"alone, but not together; NUMA node 1 has most free: 5 CPUs, 16Gi of memory; policy "
-		"single-numa-node allows 1 NUMA node. Fits when default/work-1 (3 CPUs, NUMA node "
+		"single-numa-node allows 1 NUMA node. Fits when a pod of another namespace (3 CPUs, NUMA node "
 		"1) ends, or with 1 CPU for container one. (TopologyAffinityError; numafit explain "
 		"team/trio)");
 	node_fini(&n);
@@ -348,6 +354,29 @@ static void tokens_are_not_as_many_as_cpus(void **state)
 	node_fini(&n);
 }
 
+static void pods_of_other_namespaces_are_counted_for_the_author(void **state)
+{
+	struct node n;
+
+	(void)state;
+	node_init(&n, POLICY_NONE);
+	for (unsigned i = 0; i < 8; i++)
+		run_in(&n, i % 2 ? "infra" : "default", 7, 1);
+	struct request req = asks("web", 28, 1);
+	refused(&n, &req, NULL, REFUSAL_TAKEN,
+		"numafit: cannot place container main (28 CPUs, 1Gi of memory): 6 of 62 CPUs are "
+		"free on this node. Fits with 6 CPUs, or when work-2 (7 CPUs, NUMA nodes 0,2), "
+		"work-4 (7 CPUs, NUMA nodes 0,3-4) and 2 pods of other namespaces (14 CPUs, NUMA "
+		"nodes 0-3) end. (UnexpectedAdmissionError; numafit explain default/web)");
+	req = asks("web", 62, 1);
+	refused(&n, &req, NULL, REFUSAL_TAKEN,
+		"numafit: cannot place container main (62 CPUs, 1Gi of memory): 6 of 62 CPUs are free on this node. Fits with 6 CPUs, or when work-0 (7 CPUs, NUMA nodes 0-1), work-2 (7 CPUs, NUMA nodes 0,2), work-4 (7 CPUs, NUMA nodes 0,3-4), 4 pods of other namespaces (28 CPUs, NUMA nodes 0-7) and 1 more end. (UnexpectedAdmissionError; numafit explain default/web)");
+	n.s.pod_names = POD_NAMES_ALL;
+	refused(&n, &req, NULL, REFUSAL_TAKEN,
+		"numafit: cannot place container main (62 CPUs, 1Gi of memory): 6 of 62 CPUs are free on this node. Fits with 6 CPUs, or when work-0 (7 CPUs, NUMA nodes 0-1), infra/work-1 (7 CPUs, NUMA nodes 0-1), work-2 (7 CPUs, NUMA nodes 0,2) and 5 more end. (UnexpectedAdmissionError; numafit explain default/web)");
+	node_fini(&n);
+}
+
 /* Containers with these CPUs run; work-0, the first, is to have seven. */
 static void resize_is_refused(
 	enum topology_scope scope, unsigned nr, const unsigned *cpus, const char *line)
@@ -450,7 +479,7 @@ static void cpus_that_are_taken_over_are_counted_once(void **state)
 	const struct request req = asks("web", 8, 4);
 	refused(&n, &req, NULL, REFUSAL_TAKEN,
 		"numafit: cannot place container main (8 CPUs, 4Gi of memory): 6 of 62 CPUs are "
-		"free on this node. Fits when team/trio (8 CPUs, NUMA node 1) ends, or with 6 CPUs. "
+		"free on this node. Fits when a pod of another namespace (8 CPUs, NUMA node 1) ends, or with 6 CPUs. "
 		"(TopologyAffinityError; numafit explain default/web)");
 	node_fini(&n);
 }
@@ -497,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_resize_that_fits_only_when_started_anew),
 		cmocka_unit_test(a_resize_that_nothing_less_helps),
 		cmocka_unit_test(the_easier_remedy_is_named_first),
+		cmocka_unit_test(pods_of_other_namespaces_are_counted_for_the_author),
 		cmocka_unit_test(cpus_that_are_taken_over_are_counted_once),
 		cmocka_unit_test(a_line_is_cut_between_words),
 	};

@@ -232,7 +232,12 @@ static void tokens_that_wait_for_one_pod_are_refused_to_others(void **state)
 		n->owner = unknown[i];
 		struct decision d = create(n, &forger);
 		assert_false(d.admit);
-		assert_non_null(strstr(d.message, "waits for a container of pod default/web"));
+		assert_non_null(strstr(d.message, "container main of pod default/web is to come for CPU token"));
+		forger.pod.ns = "other";
+		d = create(n, &forger);
+		assert_non_null(strstr(d.message, "a pod of another namespace is to come for"));
+		assert_null(strstr(d.message, "web"));
+		forger.pod.ns = "default";
 		web.container_id = "again"; /* which needs no answer of PodResources */
 		assert_true(create(n, &web).admit);
 		stop(n, "again");

@@ -36,6 +36,14 @@ static void list_pods(struct fake_ask *q)
 	fake_api_answer(q, FAKE_OK, NULL, list);
 }
 
+static void note_event(struct api_side *api, const char *body)
+{
+	struct text t = {api->events, sizeof api->events, strlen(api->events), false};
+
+	(void)text_copy(api->event, sizeof api->event, body);
+	text_add(&t, "%s\n", body);
+}
+
 static void serve(void *ctx, struct fake_ask *q)
 {
 	static const char pods[] = "/api/v1/namespaces/default/pods/";
@@ -59,7 +67,7 @@ static void serve(void *ctx, struct fake_ask *q)
 		fake_api_answer(q, FAKE_OK, NULL, "{}");
 	} else {
 		if (strstr(q->path, "/events"))
-			(void)text_copy(r->api->event, sizeof r->api->event, q->body);
+			note_event(r->api, q->body);
 		r->api->reports += strstr(q->path, "/noderesourcetopologies/") != NULL;
 		fake_api_answer(q, FAKE_OK, NULL, "{}");
 	}
@@ -293,6 +301,58 @@ static void a_refusal_names_the_container_that_does_not_fit(void **state)
 	assert_non_null(strstr(await_line(r, "pod-refused"), "cannot place container web ("));
 	UNTIL(r, *r->api->event);
 	assert_non_null(strstr(r->api->event, "cannot place container web ("));
+	end(r, SIGTERM);
+}
+
+/* Two pods of namespace infra and one of namespace default could end, or move, for the pod. */
+static void refuse_web(struct rig *r, const char *pod)
+{
+	memset(r->api->events, 0, sizeof r->api->events);
+	assert_null(create(r, pod, 10));
+	UNTIL(r, strstr(r->api->events, "NUMARoomByMoving") &&
+			 strstr(r->api->events, "TopologyAffinityError"));
+	assert_non_null(strstr(await_line(r, "moves-would-help"), "infra/payroll-db"));
+}
+
+static void events_name_pods_of_other_namespaces_only_where_the_operator_says_so(void **state)
+{
+	static const char text[] = "topologyManagerPolicy: single-numa-node\n"
+				   "events: {enabled: true, podNames: %s}\n";
+	struct rig *r = *state;
+	struct fake_container *gone[2];
+	char set[PATH_MAX + 64], config[256], id[FAKE_NAME_BYTES];
+
+	start_api(r);
+	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s", r->api->server.kubeconfig);
+	r->daemon.setting[0] = set;
+	hold_config(r, "topologyManagerPolicy: single-numa-node\nevents: {enabled: true}\n");
+	begin(r, NULL);
+	for (unsigned i = 0; i < 8; i++) { /* two on each NUMA node */
+		(void)snprintf(id, sizeof id, "payroll-db-%u", i);
+		struct fake_container *b = create_in(r, i == 7 ? "default" : "infra", id, 7);
+
+		assert_non_null(b);
+		if (i == 3 || i == 5)
+			gone[i == 5] = b;
+	}
+	stop(r, gone[0]);
+	stop(r, gone[1]);
+
+	refuse_web(r, "web");
+	if (strstr(r->api->events, "infra") || strstr(r->api->events, "payroll-db-2"))
+		fail_msg("%s", r->api->events);
+	assert_non_null(strstr(r->api->events,
+		"Fits when a pod of another namespace (7 CPUs, NUMA node 1) ends"));
+	assert_non_null(strstr(r->api->events,
+		"fits after moving a container of another namespace to NUMA node 2 (7 CPUs, "));
+
+	(void)snprintf(config, sizeof config, text, "all");
+	swap_config(r, config);
+	(void)await_line(r, "config-reloaded");
+	refuse_web(r, "web-2");
+	assert_non_null(strstr(
+		r->api->events, "Fits when infra/payroll-db-2 (7 CPUs, NUMA node 1) ends"));
+	assert_non_null(strstr(r->api->events, "moving infra/payroll-db-2/main to NUMA node 2"));
 	end(r, SIGTERM);
 }
 
@@ -569,6 +629,7 @@ int main(void)
 		CASE(pods_are_evicted_while_the_settings_say_so),
 		CASE(placements_are_written_while_the_settings_say_so),
 		CASE(a_refusal_names_the_container_that_does_not_fit),
+		CASE(events_name_pods_of_other_namespaces_only_where_the_operator_says_so),
 		CASE(labels_choose_sections_and_outlive_the_daemon),
 		CASE(labels_that_need_a_restart_end_the_daemon_when_they_come_first),
 		CASE(the_version_is_the_kubelets_when_the_node_says_it_and_no_setting_does),
