@@ -174,8 +174,10 @@ void engine_take_back(struct engine *g, int64_t now_ms, const struct request *re
 	struct decision *d);
 void engine_take_back_pod(struct engine *g, int64_t now_ms, const struct pod *pod, const char *why,
 	struct decision *d);
-/* It exists now (PostCreateContainer, StartContainer). One that is not in the ledger is adopted
- * like in a Synchronize; its own update comes with those of the next event. */
+/* The runtime names a container that exists: it was created, has started or is updated. A container
+ * that is not in the ledger is adopted as in a Synchronize, and its own update comes with those of
+ * the next event; unless its end was reported (engine_release(), engine_forget()): the end of a
+ * short-lived container can overtake its start. */
 void engine_live(struct engine *g, int64_t now_ms, const struct request *req,
 	const struct placement *placed);
 /* Somebody else changes the container's resources. False when it is unknown, or left as it runs and
@@ -289,7 +291,8 @@ int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim
 	struct decision *d, struct err *e);
 /* Whether it would be held if nothing else were. */
 bool engine_could_hold(struct engine *g, const struct resource_claim *c);
-/* Whether nothing needs it any more: 0; -EBUSY with text: a container still runs on it. */
+/* Whether nothing needs the claim any more: 0; -EBUSY with text: a container has its shares, be it
+ * one that was created and does not run yet. */
 int engine_may_unprepare(const struct engine *g, const char *claim_uid, struct err *e);
 /* Nothing of it is held any more. 0, also where nothing was; or engine_may_unprepare()'s error. */
 int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, struct err *e);

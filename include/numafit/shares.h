@@ -61,8 +61,8 @@ bool shares_are_for_many(const struct ledger *l, const char *shares);
 const struct holding *shares_find(const struct ledger *l, const char *claim_uid, size_t place);
 /* How many containers run on the share of that id. */
 size_t shares_count_users(const struct ledger *l, const char *share);
-/* The entry of a container that runs on any share of the claim, or NULL. One that was created and
- * never started is none: the kubelet unprepares a claim once it has no use for its containers. */
+/* The entry of a container that has any share of the claim, or NULL. A container that was created
+ * and does not run yet is a user: its start may be under way, and its cpuset is set by then. */
 const struct holding *shares_user(const struct ledger *l, const char *claim_uid);
 
 /* What claims may have of a NUMA node, those included that are there: a scheduler subtracts these

@@ -2,6 +2,7 @@
 #include "engine_state.h"
 
 #include <numafit/bounds.h>
+#include <numafit/text.h>
 
 struct engine *engine_new(
 	const struct topo *t, const struct settings *s, const struct engine_hooks *hooks)
@@ -23,6 +24,8 @@ void engine_free(struct engine *g)
 	while (g->apart.nr)
 		engine_forget_apart(g, g->apart.at[0].sandbox_id);
 	vec_fini(&g->apart);
+	for (unsigned i = 0; i < ENDED_MAX; i++)
+		free(g->ended[i]);
 	ledger_free(g->ledger);
 	free(g->work);
 	free(g);
@@ -42,11 +45,29 @@ int engine_settings_changed(struct engine *g, struct err *e)
 	return rc;
 }
 
+bool engine_has_ended(const struct engine *g, const char *container_id)
+{
+	for (unsigned i = 0; i < ENDED_MAX; i++)
+		if (g->ended[i] && text_equal(g->ended[i], container_id))
+			return true;
+	return false;
+}
+
+static void note_end(struct engine *g, const char *container_id)
+{
+	if (engine_has_ended(g, container_id)) /* its removal comes behind its stop */
+		return;
+	free(g->ended[g->next_ended]);
+	g->ended[g->next_ended] = xstrdup(container_id);
+	g->next_ended = (g->next_ended + 1) % ENDED_MAX;
+}
+
 void engine_release(struct engine *g, int64_t now_ms, const char *cause, const char *container_id,
 	struct update_list *ups)
 {
 	struct cpuset before = ledger_view(g->ledger)->pool;
 
+	note_end(g, container_id);
 	engine_drop(g, now_ms, cause, container_id, true);
 	engine_collect_updates(g, &before, NULL, ups);
 }
@@ -55,6 +76,7 @@ void engine_forget(struct engine *g, int64_t now_ms, const char *cause, const ch
 {
 	struct cpuset before = ledger_view(g->ledger)->pool;
 
+	note_end(g, container_id);
 	engine_drop(g, now_ms, cause, container_id, true);
 	engine_update_later(g, &before);
 }

@@ -5,6 +5,7 @@
 #include <numafit/shares.h>
 #include <numafit/text.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -70,6 +71,7 @@ static int check_devices(const struct engine *g, const struct resource_claim *c,
 
 static void drop_shares(struct engine *g, int64_t now_ms, const char *uid, const char *cause)
 {
+	assert(!shares_user(g->ledger, uid)); /* their containers' entries would go with them */
 	for (const struct holding *h; (h = shares_any(g->ledger, uid));)
 		engine_drop_for_good(g, now_ms, cause, h);
 }
@@ -241,8 +243,10 @@ int engine_may_unprepare(const struct engine *g, const char *claim_uid, struct e
 {
 	const struct holding *user = shares_user(g->ledger, claim_uid);
 
-	return user ? err_set(e, EBUSY, "container %s of pod %s/%s still runs on it",
-			      user->request.ask.name, user->request.pod.ns, user->request.pod.name)
+	return user ? err_set(e, EBUSY, "container %s of pod %s/%s %s", user->request.ask.name,
+			      user->request.pod.ns, user->request.pod.name,
+			      user->starting ? "was created on it, and has not ended"
+					     : "still runs on it")
 		    : 0;
 }
 
@@ -258,7 +262,6 @@ int engine_unprepare(struct engine *g, int64_t now_ms, const char *claim_uid, st
 	return 0;
 }
 
-/* One that is being created is a user, too. */
 static const struct holding *unused_share(const struct engine *g)
 {
 	for (size_t i = 0; ledger_view(g->ledger)->nr_shares && i < ledger_count(g->ledger); i++) {

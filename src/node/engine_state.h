@@ -11,6 +11,7 @@ struct apart_pod {
 	enum pod_apart why;
 };
 enum { APART_PODS_MAX = 1024 };
+enum { ENDED_MAX = 256 }; /* many more than end while one start is reported */
 
 struct engine {
 	const struct topo *t;
@@ -27,6 +28,10 @@ struct engine {
 	struct {
 		VEC(struct apart_pod);
 	} apart;
+	/* Containers whose end was reported, those that ended last; NULL: there were no more (not
+	 * part of the state: ids are never used again). */
+	char *ended[ENDED_MAX];
+	unsigned next_ended;
 	void *work;         /* ADMIT_ARENA_BYTES for one decision */
 	struct arena arena; /* over them */
 };
@@ -95,6 +100,8 @@ bool engine_inherit(struct engine *g, int64_t now_ms, struct request *req, struc
  * all. */
 void engine_end_move_of(
 	struct engine *g, int64_t now_ms, const char *cause, const char *container_id);
+/* engine.c: whether the container's end was reported a short while ago. */
+bool engine_has_ended(const struct engine *g, const char *container_id);
 /* It was seen to exist. */
 void engine_mark_live(struct engine *g, int64_t now_ms, const char *container_id);
 /* engine_sync.c: what the container runs with becomes what it holds, as its placement says; or,

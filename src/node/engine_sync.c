@@ -273,6 +273,8 @@ void engine_live(
 		engine_mark_live(g, now_ms, req->container_id);
 		return;
 	}
+	if (engine_has_ended(g, req->container_id))
+		return;
 	engine_adopt(g, now_ms, "adopt", req, placed, false, &budget);
 	engine_update_later(g, &before);
 	const struct holding *h = ledger_find(g->ledger, req->container_id);

@@ -246,8 +246,6 @@ const struct holding *shares_user(const struct ledger *l, const char *claim_uid)
 		const char *shares = h->request.shares;
 		char id[SHARE_ID_MAX];
 
-		if (h->starting)
-			continue;
 		while (h->decision.within_claims && next_share(l, &shares, id, &share))
 			if (share && text_equal(share->request.pod.uid, claim_uid))
 				return h;

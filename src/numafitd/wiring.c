@@ -299,6 +299,44 @@ static int on_create(void *ctx, const struct request *asked, struct nri_reply *r
 	return rc;
 }
 
+/* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
+ * which is the same. */
+static bool read_placement(const struct daemon *d, const struct request *req, struct placement *p)
+{
+	char id[64], why[512];
+	struct err e;
+
+	if (!req->placement)
+		return false;
+	if (placement_json_parse(req->placement, &d->topo.ids, p, &e) == 0)
+		return true;
+	log_line(LOG_WARN, "placement-ignored", "id=%s error=%s",
+		log_text(id, sizeof id, req->container_id), log_text(why, sizeof why, e.text));
+	return false;
+}
+
+/* A container exists, whichever event says so. A container that the ledger does not know is taken
+ * over as in a Synchronize. (A stop takes nothing over: the container runs nowhere by then.) */
+static void on_live(void *ctx, const struct request *asked)
+{
+	struct daemon *d = ctx;
+	struct request req = *asked;
+	struct placement placed;
+	struct arena a;
+
+	if (ledger_find(engine_ledger(d->engine), req.container_id)) {
+		/* what it claims and wishes for is of no account any more */
+		engine_live(d->engine, loop_wall_ms(), &req, NULL);
+		return;
+	}
+	bool has = read_placement(d, &req, &placed);
+	arena_init(&a, GATHER_BYTES);
+	gather_running(d, &req, 1, &a);
+	engine_live(d->engine, loop_wall_ms(), &req, has ? &placed : NULL);
+	arena_fini(&a);
+	updater_note_change(d);
+}
+
 /* What the container is to have after a change of its resources. */
 static void add_own_update(struct daemon *d, const char *container_id, struct update_list *ups)
 {
@@ -317,6 +355,7 @@ static void on_update(void *ctx, const struct request *req, struct nri_reply *re
 	struct decision dec;
 	struct err e;
 
+	on_live(d, req);
 	if (!engine_update(d->engine, loop_wall_ms(), req, &dec, &ups))
 		return;
 	sweep_note_update(d, req->container_id);
@@ -379,45 +418,11 @@ static void on_remove_pod(void *ctx, const struct pod *pod)
 	updater_note_change(d);
 }
 
-/* What a container's annotation claims, into *p. False: it has none, or one that cannot be read,
- * which is the same. */
-static bool read_placement(const struct daemon *d, const struct request *req, struct placement *p)
-{
-	char id[64], why[512];
-	struct err e;
-
-	if (!req->placement)
-		return false;
-	if (placement_json_parse(req->placement, &d->topo.ids, p, &e) == 0)
-		return true;
-	log_line(LOG_WARN, "placement-ignored", "id=%s error=%s",
-		log_text(id, sizeof id, req->container_id), log_text(why, sizeof why, e.text));
-	return false;
-}
-
-static void on_live(void *ctx, const struct request *asked)
-{
-	struct daemon *d = ctx;
-	struct request req = *asked;
-	struct placement placed;
-	struct arena a;
-
-	if (ledger_find(engine_ledger(d->engine), req.container_id)) {
-		/* what it claims and wishes for is of no account any more */
-		engine_live(d->engine, loop_wall_ms(), &req, NULL);
-		return;
-	}
-	bool has = read_placement(d, &req, &placed);
-	arena_init(&a, GATHER_BYTES);
-	gather_running(d, &req, 1, &a);
-	engine_live(d->engine, loop_wall_ms(), &req, has ? &placed : NULL);
-	arena_fini(&a);
-}
-
 static void on_started(void *ctx, const struct request *req)
 {
 	struct daemon *d = ctx;
 
+	on_live(d, req);
 	engine_started(d->engine, loop_wall_ms(), req->container_id);
 	if (request_exclusive_cpus(req))
 		quota_note_pod(d, req->pod.uid);

@@ -160,6 +160,45 @@ static void two_containers_run_on_a_claim_where_it_is_to_be_shared(void **state)
 	node_free(n);
 }
 
+/* Replicas: their containers have one name. */
+static void two_pods_that_a_claim_is_reserved_for_do_not_run_on_it_at_once(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct claimed c;
+	struct decision d;
+
+	(void)state;
+	(void)claim_on(&c, "u1", "p1", 3, 4, 0);
+	c.pod[1] = "p2";
+	c.claim.nr_pods = 2;
+	assert_int_equal(prepare(n, &c, &d), 0);
+	assert_true(create_with(n, "p1", "app", "u1/0").admit);
+	d = create_with(n, "p2", "app", "u1/0");
+	assert_false(d.admit);
+	assert_int_equal(d.cause, REFUSED_FOR_CLAIM);
+	assert_non_null(strstr(d.message, "container app runs on ResourceClaim shop/u1 already"));
+	assert_int_equal(shares_count_users(engine_ledger(n->g), "u1/0"), 1);
+	stop_last(n);
+	assert_true(create_with(n, "p2", "app", "u1/0").admit);
+	node_free(n);
+}
+
+/* Its end was not reported: the same container of the same pod comes again. */
+static void a_successor_runs_on_its_predecessors_claim(void **state)
+{
+	struct node *n = node_new(POLICY_NONE, 0);
+	struct claimed c;
+	struct decision d;
+
+	(void)state;
+	assert_int_equal(prepare(n, claim_on(&c, "u1", "p1", 3, 4, 0), &d), 0);
+	assert_true(create_with(n, "p1", "app", "u1/0").admit);
+	n->nr = 0;
+	assert_true(create_with(n, "p1", "app", "u1/0").admit);
+	assert_false(create_with(n, "p1", "log", "u1/0").admit);
+	node_free(n);
+}
+
 static void shares_of_one_claim_lie_where_each_was_allocated(void **state)
 {
 	struct node *n = node_new(POLICY_SINGLE_NUMA_NODE, 0);
@@ -244,7 +283,7 @@ static void claims_and_plain_pods_share_one_ledger(void **state)
 	node_free(n);
 }
 
-static void a_container_that_never_started_does_not_keep_a_claim(void **state)
+static void a_container_that_was_created_keeps_its_claim_until_it_ends(void **state)
 {
 	struct node *n = node_new(POLICY_NONE, 0);
 	struct update_list ups = {0};
@@ -260,8 +299,13 @@ static void a_container_that_never_started_does_not_keep_a_claim(void **state)
 	assert_true(d.admit);
 	engine_end_unused_claims(n->g, 0); /* it may be about to start */
 	assert_non_null(shares_any(engine_ledger(n->g), "u1"));
-	assert_int_equal(unprepare(n, "u1"), 0); /* the kubelet will not start it */
-	assert_null(ledger_find(engine_ledger(n->g), "c0"));
+	assert_int_equal(unprepare(n, "u1"), -16); /* EBUSY: its cpuset is set */
+	engine_live(n->g, 0, &req, NULL);
+	assert_int_equal(unprepare(n, "u1"), -16);
+	assert_int_equal(prepare(n, claim_on(&c, "u1", "p1", 4, 4, 0), &d), -16);
+	assert_int_equal(cpuset_count_and(&view(n)->held, &n->t->node[3].cpus), 4);
+	engine_forget(n->g, 0, "remove", "c0");
+	assert_int_equal(unprepare(n, "u1"), 0);
 	assert_folded(n);
 	vec_fini(&ups);
 	node_free(n);
@@ -564,10 +608,12 @@ int main(void)
 		cmocka_unit_test(a_share_without_memory_leaves_the_memory_open),
 		cmocka_unit_test(a_claim_is_for_the_pods_that_it_is_reserved_for),
 		cmocka_unit_test(two_containers_run_on_a_claim_where_it_is_to_be_shared),
+		cmocka_unit_test(two_pods_that_a_claim_is_reserved_for_do_not_run_on_it_at_once),
+		cmocka_unit_test(a_successor_runs_on_its_predecessors_claim),
 		cmocka_unit_test(shares_of_one_claim_lie_where_each_was_allocated),
 		cmocka_unit_test(what_does_not_fit_holds_nothing_not_even_half),
 		cmocka_unit_test(claims_and_plain_pods_share_one_ledger),
-		cmocka_unit_test(a_container_that_never_started_does_not_keep_a_claim),
+		cmocka_unit_test(a_container_that_was_created_keeps_its_claim_until_it_ends),
 		cmocka_unit_test(a_claim_that_was_allocated_anew_is_held_anew),
 		cmocka_unit_test(what_runs_without_its_share_gets_it_when_it_is_prepared),
 		cmocka_unit_test(a_synchronize_ends_containers_and_no_claim),
