@@ -80,7 +80,7 @@ ARCHIVES  = -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 ifeq ($(MAKELEVEL),0) # as many jobs as processors, unless the user says otherwise
 MAKEFLAGS += -j$(shell nproc) --no-print-directory
 endif
-.PHONY: all help demo test checks emulated interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench gain run-gain layers headers kept reach lint format \
+.PHONY: all help demo test checks emulated built fuzzers interop e2e ui-test soak fuzz run-fuzz corpus bench run-bench gain run-gain layers headers kept reach lint format \
         coverage list-coverage install deb archives image write-image chart clean
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -188,7 +188,8 @@ demo: ## place demo containers on an 8-node machine and show where they went
 	@tools/demo
 test: ## build and run all tests (VARIANT=asan or tsan: under that sanitizer; ARCH=arm64: for that processor, emulated)
 	@tools/setup build test $(filter asan tsan,$(VARIANT)) $(if $(ARCH),image)
-	@$(if $(ARCH),tools/sysroot $(ARCH) >/dev/null && $(MAKE) -s emulated,$(MAKE) -s checks)
+	@$(if $(ARCH),tools/sysroot $(ARCH) >/dev/null)
+	@$(MAKE) -s $(if $(ARCH),emulated,checks)
 # libraries of folders that are no more
 $(shell rm -f $(filter-out $(LIBS),$(wildcard $(B)/lib*.a)))
 checks: $(BINS) $(if $(T),,$(PAGES)) $(if $(filter %/test_gain.sh,$(SCRIPTS)),$(B)/gain/gain) $(TESTS) $(FUZZED:%=$(B)/replay/%) $(FUZZED:%=$(B)/corpus/%) $(LIBS) $(if $(T),,headers)
@@ -210,9 +211,10 @@ headers: $(HEADERS:%=$(B)/%.ok) ## fail if a header does not compile on its own
 $(B)/%.h.ok: %.h | $(PB_H)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS)) -Wno-unused-function -fsyntax-only -x c $< -MF $@.d -MT $@ && touch $@
+PEERS_BUILT := $(patsubst %.c,$(B)/interop/%,$(notdir $(PEERS)))
 interop: ## run against the other sides' own code: containerd's NRI package, grpc-go, the kubelet's managers and APIs, schedulers' plugins, Prometheus (needs Go); PART="nri kubelet" takes some, ALL=1 all versions
 	@tools/setup build interop
-	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/numafit-sim $(patsubst %.c,$(B)/interop/%,$(notdir $(PEERS)))
+	@$(MAKE) -s $(B)/numafitd $(B)/numafit $(B)/numafit-extender $(B)/numafit-sim $(PEERS_BUILT)
 	@test/interop/run $(B) $(PART)
 e2e: ## run with real containerd, runc and kernel (root, Go); PART="containerd-2.4.2 vm" takes some, ALL=1 all
 	@tools/setup build e2e
@@ -227,6 +229,13 @@ soak: ## churn, kills, full disks, hotplug and more for MINUTES (10), at random 
 	@tools/setup build interop
 	@$(MAKE) -s $(B)/numafitd $(B)/numafit
 	@test/soak/run $(B)/numafitd $(B)/numafit
+
+built: ## build, and do not run, all that targets, scripts and pages name: benchmarks, peers, fuzzers, Go tests of all versions, the steps of .ci
+	@tools/setup build test interop fuzz
+	@$(MAKE) -s all $(TESTS) $(BENCHES) $(PEERS_BUILT) $(addprefix $(B)/,bench/constant gain/gain mover ui_runtime ui_cluster)
+	@$(MAKE) -s B=build/clang CC=clang fuzzers
+	@tools/run-tests "test/built/run $(B)" test/built/planted
+fuzzers: $(FUZZED:%=$(B)/fuzz/fuzz_%)
 
 fuzz: ## fuzz every parser for FUZZ_SECONDS (60) each
 	@tools/setup build fuzz
@@ -307,7 +316,8 @@ FOREIGN = $(filter-out $(NATIVE),$(ARCHES))
 image: ## write container images, build/numafit-VERSION-ARCH.tar, and one of both; no container tool is needed (IMAGE=name, ARCHES="amd64 arm64")
 	@tools/setup build $(if $(FOREIGN),image)
 	@$(if $(filter $(NATIVE),$(ARCHES)),$(MAKE) -s VARIANT=release write-image)
-	@$(foreach a,$(FOREIGN),tools/sysroot $a >/dev/null && $(MAKE) -s ARCH=$a VARIANT=release PAGES= write-image &&) :
+	@$(foreach a,$(FOREIGN),tools/sysroot $a >/dev/null &&) :
+	@$(foreach a,$(FOREIGN),$(MAKE) -s ARCH=$a VARIANT=release PAGES= write-image &&) :
 	@$(if $(word 2,$(ARCHES)),tools/image-index build $(foreach a,$(sort $(ARCHES)),build/numafit-$(NUMBER)-$a.tar),\
 		echo "left out: $(filter-out $(ARCHES),amd64 arm64): make image ARCHES=\"amd64 arm64\" installs what it needs")
 NUMBER  = $(shell sed -n 's/.*NUMAFIT_VERSION "\(.*\)".*/\1/p' include/numafit/version.h)

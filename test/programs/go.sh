@@ -17,6 +17,7 @@ key() { # files: a hash of what is built from them
 built() { # name, "build" or "test -c", folder or - for a copy of the files, files. Prints the program's path
 	name=$1 how=$2 in=$3
 	shift 3
+	[ -z "${CHECK_ONLY:-}" ] || { checked "$@"; return; }
 	program=$cache/$name-$(key "$@")
 	if [ ! -x "$program" ]; then
 		[ -n "$go" ] || { echo "Go is not there" >&2; return 1; }
@@ -29,6 +30,23 @@ built() { # name, "build" or "test -c", folder or - for a copy of the files, fil
 		rm -rf "$work"
 	fi
 	echo "$program"
+}
+
+# With CHECK_ONLY=FOLDER a script only has FOLDER/typecheck check the programs that the script would build, and
+# ends before the script runs a program: `make built`. FOLDER/checked gets a line for each file of a program, with
+# the program's name and 0 or 1; FOLDER/NAME gets the errors. A program that is built of the same files is right.
+checked() { # files of $name, which lie in $in
+	status=0 work=
+	realpath -e "$@" >"$CHECK_ONLY/$name" 2>&1 || status=1
+	sed "s|^|$name $status |" "$CHECK_ONLY/$name" >>"$CHECK_ONLY/checked"
+	right=$cache/$name-$(key "$@")
+	[ $status = 0 ] && [ ! -x "$right" ] && [ ! -e "$right.checked" ] || return $status
+	[ "$in" != - ] || { work=$(mktemp -d) && cp "$@" "$work" && in=$work; } || return
+	(cd "$in" && PATH="${go%/*}:$PATH" "$CHECK_ONLY/typecheck") >"$CHECK_ONLY/$name" 2>&1 ||
+		{ status=1 && echo "$name 1 $in" >>"$CHECK_ONLY/checked"; }
+	[ -z "$work" ] || rm -rf "$work"
+	[ $status != 0 ] || { mkdir -p "$cache" && touch "$right.checked"; }
+	return $status
 }
 
 version() { # folder, module: its version in the folder's go.mod
@@ -77,6 +95,7 @@ told() { # output of a test, its status: the cases, all of it when one failed, a
 }
 
 tested() ( # program: runs its tests, those of $T when that is set
+	[ -z "${CHECK_ONLY:-}" ] || exit 0
 	out=$(mktemp -d)
 	trap 'rm -rf "$out"' EXIT
 	status=0

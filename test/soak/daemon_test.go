@@ -178,7 +178,7 @@ func (d *daemon) join() bool {
 
 // Its words
 
-type status struct {
+type nodeStatus struct {
 	Connection string
 	Generation uint64
 	Config     struct {
@@ -209,7 +209,7 @@ type holding struct {
 }
 
 // ask gets what `numafit status` prints.
-func (d *daemon) ask() (s status, err error) {
+func (d *daemon) ask() (s nodeStatus, err error) {
 	c, err := net.DialTimeout("unix", d.path("run/numafitd.sock"), patience)
 	if err != nil {
 		return s, err
@@ -228,7 +228,7 @@ func (d *daemon) ask() (s status, err error) {
 
 // await asks until what it says is so, and fails with the last reason why it is not. What is
 // waited for comes without a sign of its own: a file is read, a timer runs out.
-func (d *daemon) await(what string, so func(*status) string) bool {
+func (d *daemon) await(what string, so func(*nodeStatus) string) bool {
 	deadline := time.Now().Add(patience)
 	for {
 		s, err := d.ask()

@@ -116,7 +116,7 @@ func (s *soak) restartKubelet() {
 	s.kubelet.start()
 	for _, p := range s.runtime.pods {
 		if spec := s.kubelet.pods[p]; spec != nil {
-			s.kubelet.tell.updated(spec, true)
+			s.kubelet.news.updated(spec, true)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (r *runtimeSide) unheard(c *container) { c.granted, c.changedAway = false, 
 
 // look checks what must hold after each event, with no event under way.
 func (o *oracle) look() {
-	var s status
+	var s nodeStatus
 	if o.d.inChain() {
 		var err error
 		if s, err = o.d.ask(); err == nil {
@@ -164,7 +164,7 @@ func (o *oracle) look() {
 	}
 }
 
-func (o *oracle) learn(s *status) {
+func (o *oracle) learn(s *nodeStatus) {
 	o.exclusive, o.settings = map[string]holding{}, s.Settings
 	for _, h := range s.Containers {
 		o.exclusive[h.ID] = h
@@ -185,7 +185,7 @@ func (o *oracle) settled() {
 	if !o.d.inChain() {
 		return
 	}
-	settled := o.d.await("what is in force is not what numafitd has", func(s *status) string {
+	settled := o.d.await("what is in force is not what numafitd has", func(s *nodeStatus) string {
 		o.learn(s)
 		o.runtime.lock.Lock()
 		defer o.runtime.lock.Unlock()
@@ -213,7 +213,7 @@ func (o *oracle) settled() {
 }
 
 // sees: numafitd knows the machine as it is.
-func (o *oracle) sees(s *status) string {
+func (o *oracle) sees(s *nodeStatus) string {
 	if o.machine.root == "" {
 		return ""
 	}
@@ -321,7 +321,7 @@ func (o *oracle) unknowable(c *container) bool {
 // empty: nothing runs, and numafitd gives back all that it had given.
 func (o *oracle) empty() {
 	o.machine.restore()
-	o.d.await("with nothing left something is held", func(s *status) string {
+	o.d.await("with nothing left something is held", func(s *nodeStatus) string {
 		o.learn(s)
 		var why []string
 		for _, h := range s.Containers {

@@ -94,7 +94,7 @@ func (d *daemon) put(text string) (refused string) {
 	if err != nil || !d.inChain() {
 		return ""
 	}
-	d.await("the changed settings are neither in force nor refused", func(s *status) string {
+	d.await("the changed settings are neither in force nor refused", func(s *nodeStatus) string {
 		refused = s.Config.Refused
 		d.o.learn(s)
 		if s.Config.Reloads+s.Config.Refusals == before.Config.Reloads+before.Config.Refusals {

@@ -1,6 +1,7 @@
 # What the tests of pages share: Chromium without a window, TAP, screenshots. It speaks the DevTools
 # protocol over two pipes: messages with a NUL behind each.
 # usage: bin=build/debug shots=DIRECTORY; . test/ui/browser.sh; start_browser; open_tab; finish_tests at the end
+# shellcheck shell=bash
 # $running: processes that end with the test.
 dir=$(mktemp -d /tmp/numafit-ui.XXXXXX) || exit 1
 number=0 bad=0 sent=0 running='' browser=''

@@ -24,15 +24,18 @@ run "every link and anchor of every page" 0 tools/check-docs
 cat >"$dir/faults.md" <<'X'
 # A page
 [one](no-such-file.md) [two](#no-such-heading) [three](#a-page) `[four](no.md)`
+`T=x make no-such-target`, `make e2e`, `src/no-such-folder/*.c`, `unit/test_docs.sh`, `test/unit/test_{docs,no}.sh`, `test/unit/NAME.c`
 ```
 no word
 ```
 X
 run "planted faults" 1 tools/check-docs "$dir/faults.md"
-see "are three" [ "$(wc -l <"$dir/out")" -eq 3 ]
+see "are five" [ "$(wc -l <"$dir/out")" -eq 5 ]
 see "a file" says out "no-such-file.md"
 see "an anchor" says out "#no-such-heading"
 see "a fence" says out "a fence needs a word"
+see "a make target" line out "faults.md:3" "no target no-such-target"
+see "a path" line out "faults.md:3" "there is no src/no-such-folder/*.c"
 name=
 
 for page in $docs/*.md; do
