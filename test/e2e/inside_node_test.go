@@ -88,6 +88,13 @@ func insideAny(t *testing.T) *node {
 	return n
 }
 
+// panicsOn has the kernel panic when that pod is the one that was asked for (boxes.panic).
+func (n *node) panicsOn(pod string) {
+	if n.dir == insideDir && os.Getenv(panicVariable) == pod {
+		n.must(os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0o200))
+	}
+}
+
 func (n *node) awaitInOrder() {
 	n.Helper()
 	n.await("the kubelet to be healthy", n.healthy)

@@ -152,9 +152,9 @@ func (n *node) runsOrNot(name string) (words string) {
 		} else if n.refusal(name) != "" {
 			words = n.refusal(name)
 		}
-		return words != "" || s.runs()
+		n.look()
+		return words != "" || s.runsAs(n.pods[name])
 	})
-	n.look()
 	return words
 }
 

@@ -138,14 +138,16 @@ func (n *node) healthy() bool {
 // podStatus is what the kubelet tells of a pod.
 type podStatus struct {
 	Phase, Reason, Message string
-	ContainerStatuses      []struct {
-		Name         string
-		ContainerID  string
-		Ready        bool
-		RestartCount int
-		State        struct {
-			Waiting struct{ Reason, Message string }
-		}
+	ContainerStatuses      []containerStatus
+}
+
+type containerStatus struct {
+	Name         string
+	ContainerID  string
+	Ready        bool
+	RestartCount int
+	State        struct {
+		Waiting struct{ Reason, Message string }
 	}
 }
 
@@ -265,15 +267,18 @@ func (n *node) refusedOrRuns(name string) (words string) {
 			words = s.Reason + ": " + s.Message
 			return true
 		}
-		return s.runs()
+		if s.runs() {
+			n.look()
+		}
+		return s.runsAs(n.pods[name])
 	})
-	n.look()
+	n.panicsOn(name)
 	return words
 }
 
-// runs: all of the pod's containers do.
+// runs: the kubelet says so of all of the pod's containers.
 func (s *podStatus) runs() bool {
-	if s == nil {
+	if s == nil || len(s.ContainerStatuses) == 0 {
 		return false
 	}
 	for _, c := range s.ContainerStatuses {
@@ -282,6 +287,20 @@ func (s *podStatus) runs() bool {
 		}
 	}
 	return s.Phase == "Running"
+}
+
+// runsAs: these containers run, by the kubelet and by the runtime. When the kubelet or the node has started anew, the
+// kubelet shows for a moment what was before, and containers that nobody runs any more.
+func (s *podStatus) runsAs(p *pod) bool {
+	if !s.runs() || p == nil {
+		return false
+	}
+	for _, c := range s.ContainerStatuses {
+		if _, id, _ := strings.Cut(c.ContainerID, "://"); id == "" || p.containers[c.Name] != id {
+			return false
+		}
+	}
+	return true
 }
 
 // dropPod takes the pod's file away, and waits until it has ended and the kubelet has let go of it.

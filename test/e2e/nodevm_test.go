@@ -27,6 +27,10 @@ const (
 	// An emulated processor's fault: QEMU 7.2 has Linux 6.12 panic so once in some twenty boots. Any other panic fails the case.
 	doubleFault     = "double fault"
 	maxDoubleFaults = 2 // in a part
+
+	// PANIC=POD has the kernel panic once that pod runs, in the first try of each case: to see that the second one is right.
+	panicVariable = "PANIC"
+	askedPanic    = "sysrq: Trigger a crash"
 )
 
 // box is a virtual machine that runs.
@@ -37,7 +41,6 @@ type box struct {
 	line    io.WriteCloser // to the cases
 	said    chan string    // by them; closed at its end
 	began   time.Time
-	faults  int // double faults so far
 }
 
 // boot starts the machine; it is ready for cases later.
@@ -157,48 +160,116 @@ func (b *box) used() (seconds float64) {
 	return seconds
 }
 
-// run has a case run; false: the machine is not there any more.
-func (b *box) run(t *testing.T, name string) bool {
+// outcome is how the try of a case has ended.
+type outcome int
+
+const (
+	passed outcome = iota
+	failed
+	startedAnew    // the machine has, by itself
+	doubleFaulted  // likewise, as the emulated processor does at times
+	answersNothing // the machine has ended or hangs
+)
+
+// try has a case run, with these variables beside those of the command line. The text is what the case has printed.
+func (b *box) try(name string, variables ...string) (result outcome, text string) {
 	began := b.used()
 	defer func() { fmt.Printf("figure: %s took %.0f s of a processor\n", name, b.used()-began) }()
-	order := "run " + name
+	order := strings.Join(append([]string{"run", name}, variables...), " ")
 	for _, variable := range []string{"SEED", "STEPS", "CROWD"} {
 		if value := os.Getenv(variable); value != "" {
 			order += " " + variable + "=" + value
 		}
 	}
-	b.T = t
 	console := b.consoleSize()
 	fmt.Fprintln(b.line, order)
-	all := ""
 	for {
 		line, before := b.hear(casePatience, "ended ", "ready ")
-		all += before
-		status := 0
+		text += before
 		switch {
 		case strings.HasPrefix(line, "ready ") && strings.Contains(before, rebootWords):
 			fmt.Fprintln(b.line, order) // its second half
 			continue
-		case strings.HasPrefix(line, "ready ") && b.faults < maxDoubleFaults && strings.Contains(b.consoleFrom(console), doubleFault):
-			b.faults++
-			fmt.Printf("figure: %s is run again: the emulated kernel panicked with a double fault\n", name)
-			console = b.consoleSize()
-			fmt.Fprintln(b.line, order)
-			continue
+		case strings.HasPrefix(line, "ready ") && strings.Contains(b.consoleFrom(console), doubleFault):
+			return doubleFaulted, fmt.Sprintf("the emulated kernel panicked with a %s:\n%s", doubleFault, text)
+		case strings.HasPrefix(line, "ready ") && os.Getenv(panicVariable) != "" && strings.Contains(b.consoleFrom(console), askedPanic):
+			return doubleFaulted, fmt.Sprintf("the kernel panicked as it was asked to:\n%s", text)
 		case strings.HasPrefix(line, "ready "):
-			t.Errorf("the node has started anew by itself:\n%s\nconsole:\n%s", all, tail(b.console()))
-			return true
+			return startedAnew, fmt.Sprintf("the node has started anew by itself:\n%s\nconsole:\n%s", text, tail(b.console()))
 		case line == "":
-			t.Errorf("the node does not answer any more:\n%s\nconsole:\n%s", all, tail(b.console()))
+			return answersNothing, fmt.Sprintf("the node does not answer any more:\n%s\nconsole:\n%s", text, tail(b.console()))
+		}
+		var status int
+		var uptime float64
+		text = line + "\n" + text
+		if _, err := fmt.Sscanf(line, "ended "+name+" %d %g", &status, &uptime); err != nil || status != 0 || !strings.Contains(text, "--- PASS: "+name) {
+			return failed, text
+		}
+		return passed, text
+	}
+}
+
+// boxes are the machines that cases run in: many in one boot, and each in a new one after a machine that has
+// started anew by itself. What a case had put there is on that one's disk still.
+type boxes struct {
+	command  []string
+	box      *box // nil: none is there
+	nr       int  // that were booted
+	badBoots int  // one after another
+	faults   int  // double faults
+}
+
+// run tries a case, and tries it again where only the emulated processor is to blame.
+func (b *boxes) run(t *testing.T, name string) (result outcome, text string) {
+	variables := b.panic()
+	for {
+		if !b.ready(t) {
+			return answersNothing, "the node does not boot"
+		}
+		result, text = b.box.try(name, variables...)
+		if result > failed {
+			b.end()
+		}
+		if result != doubleFaulted || b.faults == maxDoubleFaults {
+			return result, text
+		}
+		b.faults++
+		variables = nil // the panic that was asked for has been
+		fmt.Printf("figure: %s is run again, in a new machine: %s\n", name, strings.SplitN(text, ":", 2)[0])
+	}
+}
+
+// panic is what has the first try of a case panic, if that is asked for.
+func (b *boxes) panic() []string {
+	if pod := os.Getenv(panicVariable); pod != "" {
+		return []string{panicVariable + "=" + pod}
+	}
+	return nil
+}
+
+// ready boots a machine, unless one is there. One that does not boot is an error of the test.
+func (b *boxes) ready(t *testing.T) bool {
+	if b.box == nil {
+		if b.badBoots == maxBoots {
 			return false
 		}
-		var uptime float64
-		if _, err := fmt.Sscanf(line, "ended "+name+" %d %g", &status, &uptime); err != nil || status != 0 || !strings.Contains(all, "--- PASS: "+name) {
-			t.Errorf("%s\n%s", line, all)
-		} else {
-			t.Logf("%s\n%s", line, all)
+		b.nr++
+		b.box = boot(t, b.command)
+		if !b.box.ready() {
+			b.badBoots++
+			b.end()
+			return false
 		}
-		return true
+		b.badBoots = 0
+	}
+	b.box.T = t
+	return true
+}
+
+func (b *boxes) end() {
+	if b.box != nil {
+		b.box.end()
+		b.box = nil
 	}
 }
 
@@ -250,30 +321,14 @@ func TestNodeVM(t *testing.T) {
 			}
 		}
 	}
-	var b *box
-	badBoots := 0
-	defer func() {
-		if b != nil {
-			b.end()
-		}
-	}()
+	b := boxes{command: command}
+	defer b.end()
 	for _, name := range names {
 		t.Run(strings.TrimPrefix(name, "TestInside"), func(t *testing.T) {
-			if badBoots == maxBoots {
-				t.Fatal("the node does not boot")
-			}
-			if b == nil {
-				if b = boot(t, command); !b.ready() {
-					badBoots++
-					b.end()
-					b = nil
-					return
-				}
-				badBoots = 0
-			}
-			if !b.run(t, name) {
-				b.end()
-				b = nil
+			if result, text := b.run(t, name); result != passed {
+				t.Error(text)
+			} else {
+				t.Log(text)
 			}
 		})
 	}

@@ -74,6 +74,9 @@ func (n *node) status() (s status) {
 
 func (n *node) held(id string) held {
 	n.Helper()
+	if id == "" {
+		n.Fatal("no container of that name runs")
+	}
 	for _, h := range n.status().Containers {
 		if h.ID == id {
 			return h
