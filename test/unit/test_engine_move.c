@@ -86,6 +86,27 @@ static void it_has_both_places_until_the_end(void **state)
 	node_free(n);
 }
 
+/* The CPUs go to another NUMA node, the memory stays where it is: nobody else loses room there. */
+static void memory_that_stays_is_booked_once_amid_a_move(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision to, from = a_container_with_a_place_elsewhere(n, &to);
+	const unsigned node = nodeset_next(from.mems, 0);
+	const uint64_t room = free_on(n, node);
+
+	(void)state;
+	to.mems = from.mems;
+	to.blocks[0] = from.blocks[0];
+	assert_int_equal(engine_begin_move(n->g, 7, "c0", &to, NULL, NULL), 0);
+	assert_int_equal(entry(n, "c0")->decision.nr_blocks, 1);
+	assert_int_equal(free_on(n, node), room);
+	check(n);
+	assert_int_equal(engine_end_move(n->g, 8, false, NULL), 0);
+	assert_int_equal(free_on(n, node), room);
+	check(n);
+	node_free(n);
+}
+
 /* Less was booked than is asked for, as there was no more; amid the move another one ends. */
 static void memory_that_is_free_again_amid_a_move_is_booked_at_both_ends(void **state)
 {
@@ -471,6 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_has_both_places_until_the_end),
+		cmocka_unit_test(memory_that_stays_is_booked_once_amid_a_move),
 		cmocka_unit_test(memory_that_is_free_again_amid_a_move_is_booked_at_both_ends),
 		cmocka_unit_test(a_move_that_goes_back_leaves_all_as_it_was),
 		cmocka_unit_test(what_cannot_begin_changes_nothing),

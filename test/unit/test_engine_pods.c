@@ -150,6 +150,28 @@ static void memory_of_an_init_container_is_free_once_the_next_one_runs(void **st
 	world_free(w);
 }
 
+/* What a part asked for at first is more than the part has left, once others have taken memory
+ * over. */
+static void a_machine_that_changes_books_for_each_part_of_a_pod_as_much_as_before(void **state)
+{
+	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
+	struct guest *p = web(w, 0);
+	struct topo *same = machine_without(w->t, &(const struct cpuset){0}, (struct nodeset){0});
+
+	(void)state;
+	assert_true(run_pod(w, p, false).admit);
+	engine_set_topo(w->g, 0, same);
+	assert_int_equal(
+		reserved_bytes(w), GIB(20)); /* the app containers reuse the init container's */
+	assert_true(start(w, p, 0).admit);
+	stop(w, p, 0);
+	assert_true(start(w, p, 1).admit);
+	engine_set_topo(w->g, 0, w->t);
+	assert_int_equal(reserved_bytes(w), GIB(16));
+	world_free(w);
+	free(same);
+}
+
 static void a_container_that_differs_from_its_spec_ends_the_init_containers_as_well(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
@@ -363,6 +385,8 @@ int main(void)
 		cmocka_unit_test(a_container_that_differs_from_its_spec_is_decided_alone),
 		cmocka_unit_test(a_spec_may_list_memory_in_any_order),
 		cmocka_unit_test(memory_of_an_init_container_is_free_once_the_next_one_runs),
+		cmocka_unit_test(
+			a_machine_that_changes_books_for_each_part_of_a_pod_as_much_as_before),
 		cmocka_unit_test(
 			a_container_that_differs_from_its_spec_ends_the_init_containers_as_well),
 		cmocka_unit_test(a_container_that_stops_and_comes_again_gets_the_same),

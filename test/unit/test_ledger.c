@@ -145,6 +145,62 @@ static void idle_cpus_come_back_before_the_pool_is_too_small(void **state)
 	node_free(n);
 }
 
+/* The pool moves by two CPUs at a time here. Of 61 CPUs that nobody holds 30 stay in the pool. */
+static void the_pool_gives_cpus_up_ahead_of_need_while_more_than_half_are_left(void **state)
+{
+	static const struct {
+		const char *pool;
+		unsigned left;
+	} table[] = {
+		{"0-3,6-11,32-55", 31}, /* 33 without CPU 8: two more go */
+		{"0-3,6-11,32-53", 30}, /* 31: one more goes */
+		{"0-3,6-11,32-52", 30}, /* 30: no more */
+		{"0-3,6-11,32-51", 29}, /* fewer than half: only what is asked for */
+	};
+	struct node *n = node_new();
+	const struct cpuset held = list("8");
+
+	(void)state;
+	n->s.shared_pool_step = 2;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		const struct cpuset pool = list(table[i].pool);
+
+		assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
+		const struct cpuset left = ledger_pool_without(n->l, &held);
+		assert_false(cpuset_intersects(&left, &held));
+		if (cpuset_count(&left) != table[i].left)
+			fail_msg("of the pool %s %u CPUs are left, not %u", table[i].pool,
+				cpuset_count(&left), table[i].left);
+	}
+	node_free(n);
+}
+
+/* Twice a step may lie idle on a NUMA node, of eight CPUs here; of more, one step stays idle. */
+static void the_pool_takes_cpus_back_once_more_than_two_steps_lie_idle(void **state)
+{
+	static const struct {
+		const char *idle; /* of NUMA node 2 */
+		unsigned back;
+	} table[] = {{"8", 0}, {"8-10", 0}, {"8-11", 0}, {"8-11,40", 3}, {"8-11,40-41", 4}};
+	struct node *n = node_new();
+	const struct cpuset all = list("0-3,6-63"), nothing = {0};
+
+	(void)state;
+	n->s.shared_pool_step = 2;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		const struct cpuset idle = list(table[i].idle);
+		const struct cpuset pool = cpuset_minus(all, &idle);
+
+		assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
+		const struct cpuset grown = ledger_pool_grown(n->l, &nothing);
+		assert_true(cpuset_within(&pool, &grown));
+		if (cpuset_count(&grown) - cpuset_count(&pool) != table[i].back)
+			fail_msg("of the idle CPUs %s %u come back, not %u", table[i].idle,
+				cpuset_count(&grown) - cpuset_count(&pool), table[i].back);
+	}
+	node_free(n);
+}
+
 static void entries_are_found_by_id_by_name_and_by_pod(void **state)
 {
 	struct node *n = node_new();
@@ -208,6 +264,9 @@ int main(void)
 		cmocka_unit_test(an_entry_does_not_conflict_with_itself),
 		cmocka_unit_test(the_pool_cannot_move_to_held_or_reserved_cpus),
 		cmocka_unit_test(idle_cpus_come_back_before_the_pool_is_too_small),
+		cmocka_unit_test(
+			the_pool_gives_cpus_up_ahead_of_need_while_more_than_half_are_left),
+		cmocka_unit_test(the_pool_takes_cpus_back_once_more_than_two_steps_lie_idle),
 		cmocka_unit_test(entries_are_found_by_id_by_name_and_by_pod),
 		cmocka_unit_test(entries_whose_names_begin_alike_are_told_apart),
 	};
