@@ -160,6 +160,21 @@ static const struct field share_rows[] = {
 static const struct fields share_fields = FIELDS(share_rows, struct status_share);
 #undef AT
 
+const char *const confined_by_words[NR_CONFINED_BY] = {
+	[CONFINED_BY_CGROUP] = "cgroup",
+	[CONFINED_BY_AFFINITY] = "affinity",
+};
+
+#define AT(member) offsetof(struct status_confined, member)
+static const struct field confined_rows[] = {
+	FIELD("by", NAME, AT(by), .words = confined_by_words, .max = NR_CONFINED_BY),
+	FIELD("containers", U64, AT(containers)),
+	FIELD("cpus", CPUS, AT(cpus)),
+	FIELD("example", STRING, AT(example)),
+};
+static const struct fields confined_fields = FIELDS(confined_rows, struct status_confined);
+#undef AT
+
 #define AT(member) offsetof(struct status_pool, member)
 static const struct field pool_rows[] = {
 	FIELD("enforced", STRING, AT(enforced)),
@@ -169,6 +184,8 @@ static const struct field pool_rows[] = {
 	FIELD("writes", U64, AT(writes)),
 	FIELD("rewritten", U64, AT(rewritten)),
 	FIELD("idle", U64, AT(idle)),
+	FIELD("confined", ARRAY, AT(confined), .count = AT(nr_confined), .max = NR_CONFINED_BY,
+		.optional = true, .fields = &confined_fields),
 };
 static const struct fields pool_fields = FIELDS(pool_rows, struct status_pool);
 #undef AT

@@ -77,6 +77,22 @@ struct status_dra {
 	uint64_t prepared, unprepared, failed, waiting, waited_ms;
 };
 
+/* Containers of the shared pool that may run on fewer CPUs than the pool gives them. */
+enum confined_by {
+	CONFINED_BY_CGROUP,   /* a cgroup above has fewer */
+	CONFINED_BY_AFFINITY, /* their processes have a CPU affinity, inherited from the runtime */
+	NR_CONFINED_BY
+};
+/* "cgroup", "affinity" */
+extern const char *const confined_by_words[NR_CONFINED_BY];
+enum { CONFINED_NAME_MAX = 512 };
+struct status_confined {
+	enum confined_by by;
+	uint64_t containers;
+	struct cpuset cpus;  /* that the example may run on */
+	const char *example; /* one of them: "namespace/pod/container" */
+};
+
 /* How the shared pool is enforced. */
 struct status_pool {
 	const char *enforced;    /* a word: "cgroup" or "updates" */
@@ -86,6 +102,8 @@ struct status_pool {
 	uint64_t writes;         /* of their cpusets */
 	uint64_t rewritten;      /* times that another program had changed one */
 	uint64_t idle;           /* CPUs that are in no cpuset of a container: sharedPoolStep */
+	unsigned nr_confined;
+	struct status_confined confined[NR_CONFINED_BY];
 };
 
 /* The CFS quota of containers with CPUs of their own, and of their pods. */

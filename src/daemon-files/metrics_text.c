@@ -312,6 +312,10 @@ static const struct metric metrics[] = {
 	TOTAL("shared_pool_writes", pool.writes, "Writes of their cpusets."),
 	TOTAL("shared_pool_rewrites", pool.rewritten,
 		"Times that another program had changed one of them, which was written again."),
+	METRIC_ROW("numafit_shared_pool_confined_containers", GAUGE, U64, AT(confined),
+		"Containers that run on fewer CPUs than the shared pool has: a cgroup above has "
+		"fewer, or they have inherited the container runtime's CPU affinity.",
+		BY("by", confined_by_words)),
 	METRIC_ROW("numafit_shared_pool_failing", GAUGE, NOT_NULL, AT(pool.problem),
 		"Whether one of them cannot be written: containers that would get CPUs for "
 		"themselves are refused meanwhile."),

@@ -83,6 +83,7 @@ struct metrics {
 	struct status_dra dra;
 	uint64_t shares; /* of claims, that are held */
 	struct status_pool pool;
+	uint64_t confined[NR_CONFINED_BY]; /* containers of the shared pool */
 	struct status_quota quota;
 	struct status_quiet quiet;
 	struct metrics_moves moves;

@@ -448,6 +448,20 @@ static bool has_tasks(const struct cgroups *c, const char *cgroups_path)
 	return read_limit(&c->pids, cgroups_path, "pids.current", 0, &nr, NULL) == 0 && nr;
 }
 
+int cgroup_first_process(
+	const struct cgroups *c, const char *cgroups_path, uint64_t *pid, struct err *e)
+{
+	enum { PROCESSES_MAX = 16 << 10 };
+	char text[PROCESSES_MAX];
+	int rc = read_below(c->root, cgroups_path, "cgroup.procs", text, sizeof text, e);
+
+	*pid = 0;
+	if (rc <= 0)
+		return rc;
+	rc = text_u64(text, strcspn(text, "\n"), UINT64_MAX, pid, e);
+	return rc ? err_add(e, rc, "cgroup.procs") : 0;
+}
+
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path)
 {
 	char text[CONTROLLERS_MAX];

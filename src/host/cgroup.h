@@ -96,5 +96,10 @@ int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 /* Whether any process is in it, or in one below it (in v1 where the pids controller is mounted). One that has none
  * any more has ended or is ending. False also when it is gone. */
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path);
+/* The first process of the cgroup itself, into *pid; 0: the cgroup has none, or none in the
+ * reader's PID namespace. 0; -ENOENT: the cgroup is gone; -EFBIG: more processes than are read;
+ * -errno. */
+int cgroup_first_process(
+	const struct cgroups *c, const char *cgroups_path, uint64_t *pid, struct err *e);
 
 #endif

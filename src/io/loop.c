@@ -310,6 +310,18 @@ int stream_connect(struct loop *l, const char *path, const struct stream_events 
 	return 0;
 }
 
+uint64_t stream_peer(const struct stream *s)
+{
+	struct ucred peer;
+	socklen_t len = sizeof peer;
+	uv_os_fd_t fd;
+
+	if (uv_fileno((const uv_handle_t *)&s->uv, &fd) ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || peer.pid < 0)
+		return 0;
+	return (uint64_t)peer.pid;
+}
+
 struct stream *stream_adopt(
 	struct loop *l, int fd, const struct stream_events *events, struct err *e)
 {

@@ -55,6 +55,9 @@ int stream_connect(struct loop *l, const char *path, const struct stream_events 
 /* Take over a socket that is connected already; fd is the stream's from here on, also on error. */
 struct stream *stream_adopt(
 	struct loop *l, int fd, const struct stream_events *events, struct err *e);
+/* The id of the process that listened, or connected, at the other end of a Unix socket (unix(7),
+ * SO_PEERCRED); 0: it is of a PID namespace that is not seen from here. */
+uint64_t stream_peer(const struct stream *s);
 /* Send the len bytes: at once what the socket takes now, the rest, as a copy, when it can. The
  * stream is closed with -errno when it is broken, and with -ENOBUFS beyond that many bytes still
  * unsent (a reader that does not read); closed() comes in a later turn then. 0 or -errno. */

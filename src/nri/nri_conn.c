@@ -219,6 +219,11 @@ const char *nri_conn_runtime(const struct nri_conn *c)
 	return c->session ? nri_session_runtime(c->session) : "";
 }
 
+uint64_t nri_conn_peer(const struct nri_conn *c)
+{
+	return c->stream ? stream_peer(c->stream) : 0;
+}
+
 bool nri_conn_shows_cdi(const struct nri_conn *c)
 {
 	return c->session && nri_session_shows_cdi(c->session);

@@ -29,6 +29,8 @@ struct nri_conn *nri_conn_new(
 enum nri_state nri_conn_state(const struct nri_conn *c);
 /* The runtime's name and version, or "". */
 const char *nri_conn_runtime(const struct nri_conn *c);
+/* The runtime's process, as stream_peer(); 0, too: there is no connection. */
+uint64_t nri_conn_peer(const struct nri_conn *c);
 /* As nri_session_shows_cdi(), nri_session_forgets(), nri_session_sets_memory_policies(), nri_session_takes_updates(),
  * nri_session_update() and nri_session_is_idle(): no connection takes no updates, and is idle. */
 bool nri_conn_forgets(const struct nri_conn *c);

@@ -5,6 +5,7 @@
 #include <numafit-cli/status_source.h>
 #include <numafit-cli/status_view.h>
 #include <numafit-cli/table.h>
+#include <numafit-cli/wording.h>
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <string.h>
@@ -105,6 +106,22 @@ static void print_dra(FILE *to, const struct status_dra *v, size_t nr_shares)
 	(void)putc('\n', to);
 }
 
+static void print_confined(FILE *to, const struct status_confined *c)
+{
+	static const char *const why[NR_CONFINED_BY] = {
+		[CONFINED_BY_CGROUP] = "a cgroup above has fewer CPUs (AllowedCPUs or cpuset.cpus)",
+		[CONFINED_BY_AFFINITY] = "a CPU affinity, as of a container runtime with "
+					 "CPUAffinity in its systemd unit",
+	};
+	char cpus[CPUSET_TEXT_MAX];
+
+	(void)fprintf(to, "CONFINED: %llu container%s of the pool may not run on all of it: ",
+		(unsigned long long)c->containers, c->containers == 1 ? "" : "s");
+	wording_print_plain(to, c->example);
+	(void)fprintf(to, " on %s only, by %s; see event=pool-confined in the log\n",
+		cpuset_format(&c->cpus, cpus, sizeof cpus), why[c->by]);
+}
+
 static void print_enforcement(FILE *to, const struct status_pool *p)
 {
 	bool by_cgroups = text_equal(p->enforced, pool_enforced_words[POOL_BY_CGROUPS]);
@@ -124,6 +141,8 @@ static void print_enforcement(FILE *to, const struct status_pool *p)
 	(void)putc('\n', to);
 	if (p->problem)
 		(void)fprintf(to, "NOT IN FORCE: %s\n", p->problem);
+	for (unsigned i = 0; i < p->nr_confined; i++)
+		print_confined(to, &p->confined[i]);
 }
 
 static void print_quota(FILE *to, const struct status_quota *q)

@@ -2,6 +2,7 @@
 #define NUMAFIT_NUMAFITD_DAEMON_H
 
 #include "advice.h"
+#include "confined.h"
 #include "in_force.h"
 #include "measure.h"
 #include "recorder.h"
@@ -27,6 +28,7 @@ struct followers {
 	struct quiet *quiet;
 	struct in_force_reads in_force;
 	struct sweep *sweep;
+	struct confined confined; /* found by the sweep */
 	struct moves_asker *moves;
 };
 

@@ -96,6 +96,8 @@ char *metrics_document(const struct daemon *d, size_t *len)
 	};
 
 	m.counters.log_dropped = log_dropped();
+	for (unsigned i = 0; i < m.pool.nr_confined; i++)
+		m.confined[m.pool.confined[i].by] = m.pool.confined[i].containers;
 	m.has_quiet = quiet_status(d, &m.quiet);
 	m.has_config = reload_status(d, &m.config);
 	m.has_apiserver = cluster_status(d, &m.apiserver);

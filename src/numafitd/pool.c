@@ -1,6 +1,7 @@
 /* The shared pool as bounds of the kubelet's cgroups: written before anybody runs on what they give
  * up, watched, and given back. */
 #include "pool.h"
+#include "confined.h"
 #include "daemon.h"
 #include "pool_state.h"
 #include "updater.h"
@@ -421,6 +422,7 @@ struct status_pool pool_status(const struct daemon *d)
 		.idle = idle_cpus(l),
 	};
 
+	confined_status(d, &s);
 	if (!p)
 		return s;
 	s.cgroups = b ? bounds_count(b) : 0;

@@ -2,6 +2,7 @@
  * read by a timer, and so never inside one of the runtime's events. */
 #include "sweep.h"
 #include "cluster.h"
+#include "confined.h"
 #include "daemon.h"
 #include "pool.h"
 #include "quiet.h"
@@ -135,16 +136,18 @@ struct look {
 	struct err odd; /* code: what it has is no cpuset of this machine */
 };
 
+static const struct cpuset *wanted_in_force(const struct look *k)
+{
+	return cpuset_empty(&k->want.in_force) ? &k->want.cpus : &k->want.in_force;
+}
+
 /* Where only what is effective differs, the machine or a cgroup above leaves it less: setting it
  * again would change nothing. */
 static enum finding sweep_judge(const struct engine *g, const struct look *k)
 {
-	const struct cpuset *cpus =
-		cpuset_empty(&k->want.in_force) ? &k->want.cpus : &k->want.in_force;
-
 	if (k->odd.code || !engine_suits(g, &k->want, &k->found.cpus, k->found.mems))
 		return OTHERWISE;
-	return cpuset_equal(&k->found.effective_cpus, cpus) &&
+	return cpuset_equal(&k->found.effective_cpus, wanted_in_force(k)) &&
 			       nodeset_equal(k->found.effective_mems, k->want.mems)
 		       ? AS_PLACED
 		       : NARROWED;
@@ -231,6 +234,8 @@ static void sweep_look_at(struct daemon *d, const struct holding *h)
 	int rc = cgroup_read(
 		d->follow.in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : sweep_judge(d->engine, &k);
+	if (rc == 0 && f != OTHERWISE)
+		confined_look_at(d, h, wanted_in_force(&k), &k.found);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->request.container_id);
 	else
@@ -441,6 +446,7 @@ static enum step look_at_containers(struct daemon *d)
 static enum step end_round(struct daemon *d)
 {
 	forget_the_gone(d);
+	confined_end_round(d);
 	quiet_look_again(d);
 	updater_note_change(d);
 	return ROUND_ENDS;
@@ -496,6 +502,7 @@ void sweep_start(struct daemon *d, const char *root)
 	d->follow.sweep = xcalloc(1, sizeof *d->follow.sweep);
 	d->follow.sweep->root = root;
 	d->follow.sweep->known = d->topo;
+	d->follow.confined.root = root;
 	d->follow.sweep->timer = loop_timer_new(d->loop, sweep_turn, d);
 	next_round(d);
 }

@@ -96,8 +96,14 @@ static const struct status_config config = {
 static const struct status_claims claims = {"up", 4, 24, 1, {3, 2}, 5, 6000};
 static const struct status_dra dra = {"up", 7, true, 8, 9, 10, 11, 12};
 static const struct status_apiserver apiserver = {"/etc/kube: No such file or directory", 5};
-static const struct status_pool shared_pool = {
-	"cgroup", NULL, "/sys/fs/cgroup/x: Read-only file system", 2, 17, 3, 4};
+static const struct status_pool shared_pool = {.enforced = "cgroup",
+	.problem = "/sys/fs/cgroup/x: Read-only file system",
+	.cgroups = 2,
+	.writes = 17,
+	.rewritten = 3,
+	.idle = 4,
+	.nr_confined = 1,
+	.confined = {{CONFINED_BY_AFFINITY, 5, {{0xc}}, "default/web/main"}}};
 static const struct status_quota cfs_quota = {
 	"lift", "/sys/fs/cgroup: Read-only file system", NULL, 5, 6};
 static const struct status_quiet quiet = {.irq_cpus = {{0xc}},
@@ -192,6 +198,12 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.enforcement->writes, 17);
 	assert_int_equal(st.info.enforcement->rewritten, 3);
 	assert_int_equal(st.info.enforcement->idle, 4);
+	assert_int_equal(st.info.enforcement->nr_confined, 1);
+	assert_int_equal(st.info.enforcement->confined[0].by, CONFINED_BY_AFFINITY);
+	assert_int_equal(st.info.enforcement->confined[0].containers, 5);
+	assert_true(cpuset_equal(
+		&st.info.enforcement->confined[0].cpus, &shared_pool.confined[0].cpus));
+	assert_string_equal(st.info.enforcement->confined[0].example, "default/web/main");
 	assert_string_equal(st.info.quota->use, "lift");
 	assert_string_equal(st.info.quiet->frequencies_not, quiet.frequencies_not);
 	assert_true(cpuset_equal(&st.info.quiet->irq_cpus, &quiet.irq_cpus));

@@ -385,6 +385,148 @@ static void a_cpuset_narrowed_by_a_parent_cgroup_is_not_drift(void **state)
 	rig_free(r);
 }
 
+static unsigned confined(const struct rig *r, enum confined_by by)
+{
+	const struct status_pool p = pool_status(&r->d);
+
+	for (unsigned i = 0; i < p.nr_confined; i++)
+		if (p.confined[i].by == by)
+			return (unsigned)p.confined[i].containers;
+	return 0;
+}
+
+static bool two_are_confined(struct rig *r)
+{
+	return confined(r, CONFINED_BY_AFFINITY) == 2;
+}
+
+static bool one_is_confined_by_a_cgroup(struct rig *r)
+{
+	return confined(r, CONFINED_BY_CGROUP) == 1;
+}
+
+static bool numafitd_is_confined(struct rig *r)
+{
+	return confined(r, CONFINED_BY_AFFINITY) == 1;
+}
+
+static bool rounds_have_passed(struct rig *r)
+{
+	return ++r->answers * POLL_MS > 10 * ROUND_MS;
+}
+
+static bool none_is_confined(struct rig *r)
+{
+	return pool_status(&r->d).nr_confined == 0;
+}
+
+static void put_process(const struct rig *r, const char *pid, const char *cpus)
+{
+	char name[PATH_BYTES / 2], status[LIST_BYTES];
+
+	(void)snprintf(name, sizeof name, "proc/%s/status", pid);
+	(void)snprintf(status, sizeof status,
+		"Name:\tweb\nCpus_allowed:\tffff\nCpus_allowed_list:\t%s\nMems_allowed:\t3\n",
+		cpus);
+	put(r, name, status);
+}
+
+/* A container runtime with CPUAffinity=4-7 in its systemd unit (containerd 11345): the cgroups of
+ * its containers are as they should be, and their processes run on CPUs 4 to 7 alone. */
+static void processes_of_the_pool_with_the_runtimes_affinity_are_reported(void **state)
+{
+	for (int v2 = 0; v2 < 2; v2++) {
+		struct rig *r = rig_new(v2, "v0.12.5");
+		struct box *own = start_box(r, 0, 4), *web = start_box(r, 1, 0),
+			   *log = start_box(r, 2, 0), *free = start_box(r, 3, 0);
+
+		(void)state;
+		put_process(r, "4001", "4-7");
+		put_process(r, "4002", "4-7");
+		put_process(r, "4003", "0-15");
+		put_process(r, "4004", "1");
+		put_cgroup(r, web, "cgroup.procs", "4001\n4003\n");
+		put_cgroup(r, log, "cgroup.procs", "4002\n");
+		put_cgroup(r, free, "cgroup.procs", "4003\n");
+		put_cgroup(r, own, "cgroup.procs", "4004\n"); /* may pin its threads itself */
+		int saved = redirect(r);
+		wait_until(r, two_are_confined);
+		const struct status_pool p = pool_status(&r->d);
+		assert_int_equal(p.nr_confined, 1);
+		assert_string_equal(p.confined[0].example, "default/p1/main");
+		const struct cpuset *pool = &ledger_view(engine_ledger(r->d.engine))->pool;
+		struct cpuset few;
+
+		assert_int_equal(cpuset_parse(&few, "4-7", 3, NULL), 0);
+		few = cpuset_and(few, pool);
+		assert_true(cpuset_equal(&p.confined[0].cpus, &few));
+		r->answers = 0;
+		wait_until(r, rounds_have_passed);
+		assert_int_equal(count_in_log(r, saved, "event=pool-confined by=affinity"), 1);
+		put_process(r, "4001", "0-15");
+		put_process(r, "4002", "0-15");
+		wait_until(r, none_is_confined);
+		rig_free(r);
+	}
+}
+
+static void a_pool_narrowed_by_a_parent_cgroup_is_reported(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 1, 0);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	put_cgroup(r, web, "cpuset.cpus.effective", "1-2");
+	int saved = redirect(r);
+	wait_until(r, one_is_confined_by_a_cgroup);
+	assert_int_equal(count_in_log(r, saved, "event=pool-confined by=cgroup"), 1);
+	char name[PATH_BYTES / 2];
+
+	(void)snprintf(name, sizeof name, "sys/fs/cgroup%s/cpuset.cpus", web->cgroup);
+	put_cgroup(r, web, "cpuset.cpus.effective", content(r, name));
+	wait_until(r, none_is_confined);
+	rig_free(r);
+}
+
+static bool runtime_is_looked_at(struct rig *r)
+{
+	return r->d.follow.confined.runtime == (uint64_t)getpid();
+}
+
+static void a_confined_runtime_is_logged_once(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	char pid[24];
+
+	(void)state;
+	(void)snprintf(pid, sizeof pid, "%d", getpid());
+	put_process(r, pid, "0-3");
+	int saved = redirect(r);
+	wait_until(r, runtime_is_looked_at); /* this process is the runtime, too */
+	wait_until(r, rounds_have_passed);
+	assert_int_equal(count_in_log(r, saved, "event=runtime-confined"), 1);
+	rig_free(r);
+}
+
+/* numafitd's pod sees no process of other containers: cgroup.procs has 0 for them. The runtime has
+ * started numafitd, too. */
+static void without_the_hosts_processes_numafitds_own_affinity_counts(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 1, 0);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	put_cgroup(r, web, "cgroup.procs", "0\n0\n");
+	put_process(r, "self", "0-3");
+	wait_until(r, numafitd_is_confined);
+	assert_string_equal(pool_status(&r->d).confined[0].example, "numafitd");
+	put_process(r, "self", "0-15");
+	wait_until(r, none_is_confined);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +546,10 @@ int main(void)
 		cmocka_unit_test(no_update_is_sent_inside_a_handler),
 		cmocka_unit_test(the_log_names_a_drifted_container_once),
 		cmocka_unit_test(a_cpuset_narrowed_by_a_parent_cgroup_is_not_drift),
+		cmocka_unit_test(processes_of_the_pool_with_the_runtimes_affinity_are_reported),
+		cmocka_unit_test(a_pool_narrowed_by_a_parent_cgroup_is_reported),
+		cmocka_unit_test(a_confined_runtime_is_logged_once),
+		cmocka_unit_test(without_the_hosts_processes_numafitds_own_affinity_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
