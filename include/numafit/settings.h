@@ -301,6 +301,11 @@ static inline unsigned settings_pool_minimum(const struct settings *s)
 	return s->shared_pool_minimum ? s->shared_pool_minimum : 1;
 }
 
+/* Why a refusal keeps these CPUs shared, in words: "sharedPoolMinimum is 4"; where it is 0: "and
+ * always keeps 1 (sharedPoolMinimum is 0)". Returns buf. */
+enum { POOL_MINIMUM_TEXT_MAX = 64 };
+const char *settings_pool_minimum_text(const struct settings *s, char buf[POOL_MINIMUM_TEXT_MAX]);
+
 /* One row of the table, for printing: key, "none | best-effort | ...", default, help. */
 struct setting_doc {
 	const char *key, *help;

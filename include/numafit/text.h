@@ -24,6 +24,13 @@ void text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf
 void text_put(struct text *t, const char *s, size_t len);
 void text_put_u64(struct text *t, uint64_t number);
 
+/* The ending of the noun behind a number: "" for 1, else "s". Each count in a sentence is printed
+ * with it: "%u CPU%s". */
+static inline const char *text_plural(uint64_t nr)
+{
+	return nr == 1 ? "" : "s";
+}
+
 /* What of s stands behind the prefix, or NULL where s does not begin with it. */
 const char *text_behind(const char *s, const char *prefix);
 

@@ -165,8 +165,9 @@ static int write_svg(const struct run *r, struct err *e)
 	if (!f)
 		return err_set(e, errno, "%s: %s", o->svg, strerror(errno));
 	(void)snprintf(title, sizeof title,
-		"%zu pods in a day on %u node%s of %u NUMA nodes, policy %s", r->set.trace->pods.nr,
-		o->nr_nodes, o->nr_nodes == 1 ? "" : "s", o->nr_numa,
+		"%zu pod%s in a day on %u node%s of %u NUMA node%s, policy %s",
+		r->set.trace->pods.nr, text_plural(r->set.trace->pods.nr), o->nr_nodes,
+		text_plural(o->nr_nodes), o->nr_numa, text_plural(o->nr_numa),
 		topology_policy_words[o->policy]);
 	cluster_svg_print(f, title, o->strategy, r->outcome, o->nr_strategies);
 	int broken = ferror(f);

@@ -163,9 +163,10 @@ static int check_isolated_of_one(struct way_in *w)
 	if (cpuset_count(&left) >= count)
 		return 0;
 	return admission_refuse(w, "UnexpectedAdmissionError",
-		"annotation numafit.io/isolated is require: it asks for %u CPUs, of %u isolated "
-		"ones %u are left",
-		count, cpuset_count(&there), cpuset_count(&left));
+		"annotation numafit.io/isolated is require: it asks for %u CPU%s, of %u isolated "
+		"CPU%s %u are left",
+		count, text_plural(count), cpuset_count(&there), text_plural(cpuset_count(&there)),
+		cpuset_count(&left));
 }
 
 /* Where too few are left there is nothing to align. 0 or -EPERM with the refusal. */
@@ -236,12 +237,14 @@ int admission_check_pool(struct way_in *w)
 {
 	const struct cpuset others = cpuset_or(w->b->promised, &w->b->unshared),
 			    left = cpuset_minus(w->b->shared, &others);
+	const unsigned nr = cpuset_count(&left);
+	char minimum[POOL_MINIMUM_TEXT_MAX];
 
-	if (cpuset_count(&left) >= w->b->keep_shared)
+	if (nr >= w->b->keep_shared)
 		return 0;
 	return admission_refuse(w, "UnexpectedAdmissionError",
-		"the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
-		cpuset_count(&left), w->b->keep_shared);
+		"the shared pool would be left with %u CPU%s, %s", nr, text_plural(nr),
+		settings_pool_minimum_text(w->b->s, minimum));
 }
 
 static int give_cpus(struct way_in *w, const struct hint *affinity)

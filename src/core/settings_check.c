@@ -178,6 +178,18 @@ static int check_budget(const struct settings *s, struct err *e)
 	return 0;
 }
 
+const char *settings_pool_minimum_text(const struct settings *s, char buf[POOL_MINIMUM_TEXT_MAX])
+{
+	struct text t;
+
+	text_init(&t, buf, POOL_MINIMUM_TEXT_MAX);
+	if (s->shared_pool_minimum)
+		text_add(&t, "sharedPoolMinimum is %u", s->shared_pool_minimum);
+	else
+		text_add(&t, "and always keeps 1 (sharedPoolMinimum is 0)");
+	return buf;
+}
+
 /* At 1, the least, a machine of one CPU is served as well as it can be. */
 static int check_pool_minimum(const struct settings *s, const struct topo *t, struct err *e)
 {
@@ -189,9 +201,10 @@ static int check_pool_minimum(const struct settings *s, const struct topo *t, st
 		minimum + reserved < t->nr_cpus)
 		return 0;
 	return err_set(e, EINVAL,
-		"sharedPoolMinimum: with %u CPUs kept shared%s no container could have one for "
-		"itself: %s has %u CPUs",
-		minimum, reserved ? " beside the reserved ones" : "", t->name, t->nr_cpus);
+		"sharedPoolMinimum: with %u CPU%s kept shared%s no container could have one for "
+		"itself: %s has %u CPU%s",
+		minimum, text_plural(minimum), reserved ? " beside the reserved ones" : "", t->name,
+		t->nr_cpus, text_plural(t->nr_cpus));
 }
 
 static int check_tokens(const struct settings *s, struct err *e)

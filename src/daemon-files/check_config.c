@@ -135,9 +135,9 @@ void check_config_print(const struct settings *s, const struct topo *t,
 	struct idle_setting idle[IDLE_SETTINGS_MAX];
 	struct err e;
 
-	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA nodes and %u CPUs\n",
+	(void)printf("config ok: mode %s, policy %s, machine %s with %u NUMA node%s and %u CPU%s\n",
 		mode_words[beside_mode(s, setting)], topology_policy_words[s->topology_policy],
-		t->name, t->ids.nr, t->nr_cpus);
+		t->name, t->ids.nr, text_plural(t->ids.nr), t->nr_cpus, text_plural(t->nr_cpus));
 	(void)fputs(config_sections_text(of_file, sections), stdout);
 	if (auth_check(s->kubeconfig, s->kube_context, &e) > 0)
 		(void)printf("apiServer.kubeconfig not checked: %s\n", e.text);

@@ -136,7 +136,7 @@ static void list_answered(struct pod_resources *r)
 {
 	char text[sizeof "of 18446744073709551615 pods"];
 
-	(void)snprintf(text, sizeof text, "of %zu pods", r->answer.nr);
+	(void)snprintf(text, sizeof text, "of %zu pod%s", r->answer.nr, text_plural(r->answer.nr));
 	r->failing = false;
 	retry_reset(r->retry);
 	retry_in(r->retry, r->options.every_ms);

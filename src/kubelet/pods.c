@@ -44,7 +44,8 @@ static void watch_on_synced(struct pods *p)
 	p->synced = true;
 	p->synced_ns = loop_monotonic_ns();
 	pod_store_sweep(p->store);
-	(void)snprintf(text, sizeof text, "%zu pods", pod_store_count(p->store));
+	(void)snprintf(text, sizeof text, "%zu pod%s", pod_store_count(p->store),
+		text_plural(pod_store_count(p->store)));
 	retry_report(p->retry, false, "pods-api-synced", 0, text);
 	watch_report_gone(p);
 }

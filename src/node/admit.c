@@ -157,9 +157,10 @@ static bool judge_tokens(const struct pod *pod, struct decision *d)
 		if (!c->tokens || c->tokens == cpus)
 			continue;
 		(void)decision_refuse(d, REFUSED_FOR_TOKENS, "UnexpectedAdmissionError",
-			"container %.63s of a %s pod asks for %llu of numafit.io/cpu and %u CPUs "
+			"container %.63s of a %s pod asks for %llu of numafit.io/cpu and %u CPU%s "
 			"of its own: the two must be the same, in a Guaranteed pod",
-			c->name, qos_words[pod->qos], (unsigned long long)c->tokens, cpus);
+			c->name, qos_words[pod->qos], (unsigned long long)c->tokens, cpus,
+			text_plural(cpus));
 	}
 	return asks;
 }

@@ -1,4 +1,5 @@
 #include <numafit/defrag.h>
+#include <numafit/text.h>
 
 void defrag_print(const struct topo *t, const struct defrag_plan *plan, const struct pod *reader,
 	enum pod_names names, struct text *to)
@@ -18,6 +19,6 @@ void defrag_print(const struct topo *t, const struct defrag_plan *plan, const st
 		text_add(to, " to NUMA node %s (%u CPU%s, %s of memory)",
 			nodeset_format(
 				decision_nodes_used(t, &m->to), &t->ids, nodes, sizeof nodes),
-			cpus, cpus == 1 ? "" : "s", text_size_rounded(bytes, m->cost.bytes));
+			cpus, text_plural(cpus), text_size_rounded(bytes, m->cost.bytes));
 	}
 }

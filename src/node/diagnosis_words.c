@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <numafit/text.h>
 
 enum { BODY_MAX = 2 * DIAGNOSIS_LINE_MAX, TAIL_MAX = 512 };
 
@@ -30,7 +31,7 @@ const char *const refusal_class_texts[NR_REFUSAL_CLASSES] = {
 
 void words_add_cpus(struct text *t, uint64_t cpus)
 {
-	text_add(t, "%llu CPU%s", (unsigned long long)cpus, cpus == 1 ? "" : "s");
+	text_add(t, "%llu CPU%s", (unsigned long long)cpus, text_plural(cpus));
 }
 
 static void add_bytes(struct text *t, uint64_t bytes, uint64_t page_bytes)
@@ -74,7 +75,7 @@ void words_add_nodes(struct text *t, struct nodeset nodes, const struct admit_qu
 {
 	char list[NODESET_TEXT_MAX];
 
-	text_add(t, "NUMA node%s %s", nodeset_count(nodes) == 1 ? "" : "s",
+	text_add(t, "NUMA node%s %s", text_plural(nodeset_count(nodes)),
 		nodeset_format(nodes, &ledger_view(q->ledger)->topo->ids, list, sizeof list));
 }
 
@@ -88,23 +89,30 @@ static void add_policy(struct text *t, const struct diagnosis *d, const struct a
 	text_add(t, "%spolicy %s", words_pod(q)->has_policy ? "the pod's own " : "",
 		topology_policy_words[d->policy]);
 	if (d->allowed)
-		text_add(t, " allows %u NUMA node%s", d->allowed, d->allowed == 1 ? "" : "s");
+		text_add(t, " allows %u NUMA node%s", d->allowed, text_plural(d->allowed));
 }
 
 /* Numbers */
 
 /* Of the CPUs that are there, or free, not all are for one container alone. */
-static void add_kept(struct text *t, unsigned cpus)
+static void add_kept(struct text *t, const struct admit_question *q, unsigned cpus)
 {
-	if (!cpus)
-		return;
-	text_add(t, "; sharedPoolMinimum keeps ");
+	const bool asked_for = q->settings->shared_pool_minimum;
+
+	text_add(t, asked_for ? "sharedPoolMinimum keeps " : "the shared pool always keeps ");
 	words_add_cpus(t, cpus);
-	text_add(t, " shared");
+	text_add(t, asked_for ? " shared" : " (sharedPoolMinimum is 0)");
+}
+
+static void add_kept_behind(struct text *t, const struct admit_question *q, unsigned cpus)
+{
+	text_add(t, "%s", cpus ? "; " : "");
+	if (cpus)
+		add_kept(t, q, cpus);
 }
 
 /* "10 of 62 CPUs are free on this node": what there is less of than is asked for. */
-static void add_not_free(struct text *t, const struct diagnosis *d)
+static void add_not_free(struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
 	const char *between = "";
 	unsigned kept = 0;
@@ -125,11 +133,11 @@ static void add_not_free(struct text *t, const struct diagnosis *d)
 		between = ", ";
 	}
 	text_add(t, " are free on this node%s", d->resize ? ", with what it has itself" : "");
-	add_kept(t, kept);
+	add_kept_behind(t, q, kept);
 }
 
 /* "this node has 62 CPUs for containers, no huge pages of 2Mi" */
-static void add_absent(struct text *t, const struct diagnosis *d)
+static void add_absent(struct text *t, const struct diagnosis *d, const struct admit_question *q)
 {
 	const char *between = "this node has ";
 	unsigned kept = 0;
@@ -151,7 +159,7 @@ static void add_absent(struct text *t, const struct diagnosis *d)
 		between = ", ";
 	}
 	text_add(t, "%s", some ? " for containers" : "");
-	add_kept(t, kept);
+	add_kept_behind(t, q, kept);
 }
 
 /* "10 CPUs, 96Gi of memory" */
@@ -282,10 +290,12 @@ static void add_broken_cores(
 
 	if (one)
 		text_add(t,
-			"%s gives out whole cores, of %u CPUs each, and %llu CPUs "
-			"are not a number of these",
+			"%s gives out whole cores, of %u CPUs each, and %llu CPU%s "
+			"%s not a number of these",
 			whole_cores_word(one), cpus_of_core(q),
-			(unsigned long long)one->cpu_milli / MILLI_PER_CPU);
+			(unsigned long long)one->cpu_milli / MILLI_PER_CPU,
+			text_plural(one->cpu_milli / MILLI_PER_CPU),
+			one->cpu_milli / MILLI_PER_CPU == 1 ? "is" : "are");
 	else
 		text_add(t, "%s", refused->message);
 }
@@ -403,10 +413,10 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 {
 	switch (d->class) {
 	case REFUSAL_ABSENT:
-		add_absent(t, d);
+		add_absent(t, d, q);
 		return;
 	case REFUSAL_TAKEN:
-		add_not_free(t, d);
+		add_not_free(t, d, q);
 		return;
 	case REFUSAL_STAYS:
 		if (refused->cause == REFUSED_BESIDE_CPUS)
@@ -416,9 +426,9 @@ void diagnosis_add_numbers(struct text *t, const struct diagnosis *d,
 		return;
 	case REFUSAL_POOL:
 		words_add_cpus(t, d->of[0].free);
-		text_add(t, " are free, and sharedPoolMinimum keeps %u CPU%s shared%s",
-			settings_pool_minimum(q->settings),
-			settings_pool_minimum(q->settings) == 1 ? "" : "s",
+		text_add(t, " are free, and ");
+		add_kept(t, q, settings_pool_minimum(q->settings));
+		text_add(t, "%s",
 			d->of[0].asked + d->kept <= d->of[0].free
 				? "; what init containers had, later ones cannot have all of"
 				: "");

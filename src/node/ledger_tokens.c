@@ -61,14 +61,15 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 		all += cpuset_count(&new);
 		if (cpuset_count(&new) > cpuset_count(&here))
 			return err_set(e, EBUSY,
-				"NUMA node %u has %u CPUs left, %u of its tokens are asked for: "
+				"NUMA node %u has %u CPU%s left, %u of its tokens are asked for: "
 				"other containers took CPUs there a moment ago",
-				l->now.topo->ids.id[n], cpuset_count(&here), cpuset_count(&new));
+				l->now.topo->ids.id[n], cpuset_count(&here),
+				text_plural(cpuset_count(&here)), cpuset_count(&new));
 	}
 	return all > spare ? err_set(e, EBUSY,
-				     "%u CPUs can be given beside what the shared pool needs "
-				     "(sharedPoolMinimum), %u tokens are asked for",
-				     spare, all)
+				     "%u CPU%s can be given beside what the shared pool needs "
+				     "(sharedPoolMinimum), and %u of numafit.io/cpu are asked for",
+				     spare, text_plural(spare), all)
 			   : 0;
 }
 

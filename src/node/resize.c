@@ -105,14 +105,15 @@ static int check_pool(struct change *c)
 {
 	struct cpuset left = cpuset_minus(ledger_shareable_cpus(c->l), &ledger_view(c->l)->held);
 	struct cpuset promised = ledger_promised_cpus(c->l, NULL);
-	unsigned minimum = settings_pool_minimum(c->s);
+	char minimum[POOL_MINIMUM_TEXT_MAX];
 
 	left = cpuset_minus(cpuset_minus(left, &promised), &c->d->cpus);
-	if (cpuset_count(&left) >= minimum)
+	const unsigned nr = cpuset_count(&left);
+	if (nr >= settings_pool_minimum(c->s))
 		return 0;
 	return decision_refuse(c->d, REFUSED_ON_BOOKS, "UnexpectedAdmissionError",
-		"the shared pool would be left with %u CPUs, sharedPoolMinimum is %u",
-		cpuset_count(&left), minimum);
+		"the shared pool would be left with %u CPU%s, %s", nr, text_plural(nr),
+		settings_pool_minimum_text(c->s, minimum));
 }
 
 static int grow_cpus(struct change *c)

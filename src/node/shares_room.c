@@ -74,7 +74,7 @@ static void add_room(
 {
 	char size[TEXT_SIZE_MAX], page[TEXT_SIZE_MAX];
 
-	text_add(to, "%llu CPU%s", (unsigned long long)r->cpus, r->cpus == 1 ? "" : "s");
+	text_add(to, "%llu CPU%s", (unsigned long long)r->cpus, text_plural(r->cpus));
 	for (unsigned k = 0; k < t->nr_kinds; k++)
 		if (wanted->memory[k])
 			text_add(to, ", %s of %s%s", text_size_rounded(size, r->memory[k]),

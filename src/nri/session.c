@@ -389,7 +389,7 @@ static int session_synchronize_all(struct nri_session *s, struct call *c, struct
 		return err_add(e, rc, "the answer to Synchronize");
 	bytes_fini(&s->running);
 	session_become_ready(s);
-	(void)snprintf(text, sizeof text, "%zu containers", all.nr);
+	(void)snprintf(text, sizeof text, "%zu container%s", all.nr, text_plural(all.nr));
 	session_log(s, "nri-synchronized", text);
 	return 0;
 }

@@ -225,9 +225,10 @@ static void describe(const struct bundle *b, const struct made made[NR_PARTS], t
 		u.machine);
 	if (b->names)
 		(void)fprintf(to,
-			"redacted: %zu names and ids of namespaces, pods, containers and claims are "
+			"redacted: %zu name%s or id%s of namespaces, pods, containers and claims "
 			"replaced by words such as pod-3\n",
-			redaction_names(b->names));
+			redaction_names(b->names), text_plural(redaction_names(b->names)),
+			text_plural(redaction_names(b->names)));
 	else
 		(void)fprintf(
 			to, "not redacted: it names pods (numafit bundle --redact does not)\n");

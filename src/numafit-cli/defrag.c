@@ -78,7 +78,7 @@ static void print_aim(const struct moves *m)
 	if (!m->pod) {
 		(void)printf("%llu container%s with CPUs of %s own %s not on as few NUMA nodes as "
 			     "on an empty machine\n",
-			(unsigned long long)m->not_preferred, m->not_preferred == 1 ? "" : "s",
+			(unsigned long long)m->not_preferred, text_plural(m->not_preferred),
 			m->not_preferred == 1 ? "its" : "their",
 			m->not_preferred == 1 ? "is" : "are");
 		return;
@@ -99,12 +99,12 @@ static void print_plan(const struct moves *m, const struct options *o)
 	}
 	if (!m->found) {
 		(void)printf("no %llu move%s of running containers would help%s\n",
-			(unsigned long long)o->moves, o->moves == 1 ? "" : "s",
+			(unsigned long long)o->moves, text_plural(o->moves),
 			m->cut ? ", as far as was looked" : "");
 		return;
 	}
-	(void)printf("%u move%s, %s of memory, %u CPU%s, some ", m->nr, m->nr == 1 ? "" : "s",
-		text_size_rounded(bytes, m->bytes), m->cpus, m->cpus == 1 ? "" : "s");
+	(void)printf("%u move%s, %s of memory, %u CPU%s, some ", m->nr, text_plural(m->nr),
+		text_size_rounded(bytes, m->bytes), m->cpus, text_plural(m->cpus));
 	moves_print_time(m->ms);
 	(void)printf("%s:\n", m->cut ? " (there may be a cheaper way)" : "");
 	moves_print_list(m);

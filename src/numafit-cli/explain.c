@@ -124,7 +124,7 @@ static void print_moved(const struct scene *x, const struct moment *m)
 	cpuset_format(&m->pool_before, before, sizeof before);
 	wording_print(x->to, "moved",
 		"%u shared container%s, with the shared pool from %s to %s: %s", m->nr_moved,
-		m->nr_moved == 1 ? "" : "s", before, cpuset_format(&m->pool, after, sizeof after),
+		text_plural(m->nr_moved), before, cpuset_format(&m->pool, after, sizeof after),
 		m->moved);
 }
 
@@ -213,7 +213,7 @@ static void print_place(const struct scene *x, const char *label, const struct d
 	const struct nodeset used = decision_nodes_used(x->t, d);
 
 	wording_print(x->to, label, "CPUs %s on NUMA node%s %s",
-		cpuset_format(&d->cpus, cpus, sizeof cpus), nodeset_count(used) == 1 ? "" : "s",
+		cpuset_format(&d->cpus, cpus, sizeof cpus), text_plural(nodeset_count(used)),
 		nodeset_format(used, &x->t->ids, nodes, sizeof nodes));
 }
 
@@ -496,6 +496,18 @@ static int by_name(const void *a, const void *b)
 	return strcmp(story_name(a, x), story_name(b, y));
 }
 
+/* What an empty answer means, and where was looked. */
+static int nothing_listed(const struct call *c, const struct options *o)
+{
+	struct err e;
+
+	(void)err_set(&e, ENOENT, "the journal in %s names no container%s%s", o->directory,
+		o->ns ? " in namespace " : "", o->ns ? o->ns : "");
+	(void)call_fail(c, EXIT_NO, &e);
+	list_set_aside(stderr, o->directory);
+	return EXIT_NO;
+}
+
 static int list_names(const struct call *c, const struct options *o)
 {
 	struct journal_fold f[NR_JOURNALS] = {0};
@@ -509,12 +521,15 @@ static int list_names(const struct call *c, const struct options *o)
 	for (size_t i = 0; i < h.stories.nr; i++) {
 		char name[NAME_BYTES_MAX];
 
+		if (i && is_same_name(&h.stories.at[i - 1], &h.stories.at[i]))
+			continue; /* an earlier pod of this name */
 		wording_print_plain(stdout, story_name(&h.stories.at[i], name));
 		(void)putchar('\n');
 	}
+	const bool none = !rc && !h.stories.nr;
 	history_fini(&h);
 	journals_fini(f);
-	return rc ? EXIT_CANNOT : EXIT_DONE;
+	return rc ? EXIT_CANNOT : none ? nothing_listed(c, o) : EXIT_DONE;
 }
 
 /* How near a name is to what was asked: a part of it, or few letters away. */
@@ -540,6 +555,15 @@ static bool is_named_so(const struct story *s, const char *asked)
 	return text_equal(s->pod, asked) || text_equal(s->container, asked);
 }
 
+/* An earlier pod of the same name has a story of its own. */
+static bool has_earlier_of_name(const struct history *h, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (is_same_name(&h->stories.at[k], &h->stories.at[i]))
+			return true;
+	return false;
+}
+
 static void suggest_names(const struct call *c, const struct options *o)
 {
 	struct journal_fold f[NR_JOURNALS] = {0};
@@ -553,7 +577,8 @@ static void suggest_names(const struct call *c, const struct options *o)
 			const struct story *s = &h.stories.at[i];
 			char name[NAME_BYTES_MAX];
 
-			if (is_named_so(s, o->container) != same || !may_be_meant(s, o->container))
+			if (is_named_so(s, o->container) != same ||
+				!may_be_meant(s, o->container) || has_earlier_of_name(&h, i))
 				continue;
 			(void)fputs(nr++ ? ", " : "Did you mean ", stderr);
 			wording_print_plain(stderr, story_name(s, name));

@@ -346,7 +346,7 @@ static void print_sum(const struct refusals *x)
 		resizes += x->list.at[i].resize ? x->list.at[i].times : 0;
 	}
 	if (times)
-		(void)fprintf(stderr, "%u refusal%s", times, times == 1 ? "" : "s");
+		(void)fprintf(stderr, "%u refusal%s", times, text_plural(times));
 	else
 		(void)fputs("nothing was refused", stderr);
 	if (resizes)

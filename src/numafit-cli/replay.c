@@ -81,8 +81,9 @@ static int replay_journal(const struct call *c, const char *path)
 	int rc = journal_fold(f, path, replay_record, &x, &e), code;
 
 	if (f->engine)
-		(void)printf("%u records, %u decided again, %u differ\n", f->nr_records, x.decided,
-			x.differing);
+		(void)printf("%u record%s, %u decided again, %u differ%s\n", f->nr_records,
+			text_plural(f->nr_records), x.decided, x.differing,
+			x.differing == 1 ? "s" : "");
 	code = rc ? call_fail(c, EXIT_CANNOT, &e) : EXIT_DONE;
 	journal_fold_fini(f);
 	return x.differing ? EXIT_NO : code;

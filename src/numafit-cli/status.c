@@ -9,6 +9,7 @@
 #include <numafit/mem.h>
 #include <numafit/number.h>
 #include <string.h>
+#include <numafit/text.h>
 
 enum { COLUMNS = 80 };
 
@@ -49,7 +50,8 @@ static void print_kubelet(FILE *to, const struct status_kubelet *k)
 			k->tokens, k->unhealthy, k->leased, k->waiting);
 	(void)fprintf(to, "; PodResources %s; Pods API %s", k->pod_resources, k->pods_api);
 	if (k->pods)
-		(void)fprintf(to, ", %llu pods", (unsigned long long)k->pods);
+		(void)fprintf(
+			to, ", %llu pod%s", (unsigned long long)k->pods, text_plural(k->pods));
 	(void)putc('\n', to);
 }
 
@@ -72,20 +74,22 @@ static void print_claims(FILE *to, const struct status_claims *c)
 {
 	if (!c)
 		return;
-	(void)fprintf(to, "devices of claims: %llu known, by %llu ResourceSlices (watch %s)",
-		(unsigned long long)c->devices, (unsigned long long)c->slices, c->slices_watch);
+	(void)fprintf(to, "devices of claims: %llu known, by %llu ResourceSlice%s (watch %s)",
+		(unsigned long long)c->devices, (unsigned long long)c->slices,
+		text_plural(c->slices), c->slices_watch);
 	if (c->incomplete_pools)
-		(void)fprintf(to, "; of %llu pools not all have come",
-			(unsigned long long)c->incomplete_pools);
+		(void)fprintf(to, "; %llu pool%s of devices not complete yet",
+			(unsigned long long)c->incomplete_pools,
+			c->incomplete_pools == 1 ? " is" : "s are");
 	if (c->unknown[CLAIMS_NOT_SHOWN_YET - 1] + c->unknown[CLAIMS_NOT_PUBLISHED - 1])
 		(void)fprintf(to,
-			"; %llu containers were placed before theirs were shown, %llu had one "
-			"of which nothing says where it is",
+			"; containers placed before theirs were shown: %llu; with one of which "
+			"nothing says where it is: %llu",
 			(unsigned long long)c->unknown[CLAIMS_NOT_SHOWN_YET - 1],
 			(unsigned long long)c->unknown[CLAIMS_NOT_PUBLISHED - 1]);
 	if (c->waits)
-		(void)fprintf(to, "; %llu answers waited for them, %llu ms in all",
-			(unsigned long long)c->waits,
+		(void)fprintf(to, "; %llu answer%s waited for them, %llu ms in all",
+			(unsigned long long)c->waits, text_plural(c->waits),
 			(unsigned long long)(c->waited_ns / NS_PER_MS));
 	(void)putc('\n', to);
 }
@@ -116,7 +120,7 @@ static void print_confined(FILE *to, const struct status_confined *c)
 	char cpus[CPUSET_TEXT_MAX];
 
 	(void)fprintf(to, "CONFINED: %llu container%s of the pool may not run on all of it: ",
-		(unsigned long long)c->containers, c->containers == 1 ? "" : "s");
+		(unsigned long long)c->containers, text_plural(c->containers));
 	wording_print_plain(to, c->example);
 	(void)fprintf(to, " on %s only, by %s; see event=pool-confined in the log\n",
 		cpuset_format(&c->cpus, cpus, sizeof cpus), why[c->by]);
@@ -128,16 +132,16 @@ static void print_enforcement(FILE *to, const struct status_pool *p)
 
 	if (by_cgroups)
 		(void)fprintf(to, "its containers are kept in it by %llu cgroup%s",
-			(unsigned long long)p->cgroups, p->cgroups == 1 ? "" : "s");
+			(unsigned long long)p->cgroups, text_plural(p->cgroups));
 	else
 		(void)fprintf(to, "its containers are updated one by one%s%s",
 			p->why_updates ? ": " : "", p->why_updates ? p->why_updates : "");
 	if (p->rewritten)
-		(void)fprintf(to, "; other programs have changed these %llu times",
-			(unsigned long long)p->rewritten);
+		(void)fprintf(to, "; other programs have changed these %llu time%s",
+			(unsigned long long)p->rewritten, text_plural(p->rewritten));
 	if (p->idle)
-		(void)fprintf(to, "; %llu CPUs are in no container's cpuset (sharedPoolStep)",
-			(unsigned long long)p->idle);
+		(void)fprintf(to, "; %llu CPU%s in no container's cpuset (sharedPoolStep)",
+			(unsigned long long)p->idle, p->idle == 1 ? " is" : "s are");
 	(void)putc('\n', to);
 	if (p->problem)
 		(void)fprintf(to, "NOT IN FORCE: %s\n", p->problem);
@@ -156,8 +160,8 @@ static void print_quota(FILE *to, const struct status_quota *q)
 		(void)fprintf(to, ", nor %s %llu of their pods", q->pods == 1 ? "has" : "have",
 			(unsigned long long)q->pods);
 	if (q->rewritten)
-		(void)fprintf(to, "; other programs have set one %llu times",
-			(unsigned long long)q->rewritten);
+		(void)fprintf(to, "; other programs have set one %llu time%s",
+			(unsigned long long)q->rewritten, text_plural(q->rewritten));
 	(void)putc('\n', to);
 	if (q->problem)
 		(void)fprintf(to, "NOT IN FORCE: %s\n", q->problem);
@@ -175,15 +179,15 @@ static void print_quiet(FILE *to, const struct status_quiet *q)
 	if (q->moved)
 		(void)fprintf(to, " (%llu kept off)", (unsigned long long)q->moved);
 	if (q->unmovable)
-		(void)fprintf(to, "; the kernel lets %llu interrupts come there",
-			(unsigned long long)q->unmovable);
+		(void)fprintf(to, "; the kernel lets %llu interrupt%s come there",
+			(unsigned long long)q->unmovable, text_plural(q->unmovable));
 	(void)fprintf(to, "; frequency profiles on %s", *frequency ? frequency : "none");
 	if (q->clock_shared)
 		(void)fprintf(to, ", of which %llu share a clock with others and keep it",
 			(unsigned long long)q->clock_shared);
 	if (q->rewritten)
-		(void)fprintf(to, "; other programs have moved interrupts there %llu times",
-			(unsigned long long)q->rewritten);
+		(void)fprintf(to, "; other programs have moved interrupts there %llu time%s",
+			(unsigned long long)q->rewritten, text_plural(q->rewritten));
 	(void)fprintf(to, "%s\n", q->irqbalance ? "; irqbalance runs" : "");
 	if (q->interrupts_not)
 		(void)fprintf(to, "NOT IN FORCE: interrupts: %s\n", q->interrupts_not);
@@ -294,10 +298,10 @@ static void print_fragmentation(FILE *to, const struct status_fragmentation *f)
 	if (!f)
 		return;
 	(void)fprintf(to,
-		"fragmentation %s: %llu CPUs are free, a container on one NUMA node can have %llu "
+		"fragmentation %s: %llu CPU%s free, a container on one NUMA node can have %llu "
 		"of them",
 		node_fragmentation_text(ratio, f->ratio_milli), (unsigned long long)f->free_cpus,
-		(unsigned long long)f->largest_cpus);
+		f->free_cpus == 1 ? " is" : "s are", (unsigned long long)f->largest_cpus);
 	if (f->largest_cpus < f->possible_cpus)
 		(void)fprintf(
 			to, " (%llu if they lay together)", (unsigned long long)f->possible_cpus);

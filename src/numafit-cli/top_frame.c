@@ -6,6 +6,7 @@
 #include <numafit-cli/table.h>
 #include <picture/blocks.h>
 #include <stdarg.h>
+#include <numafit/text.h>
 
 enum {
 	SYMBOL_IDLE = '_',
@@ -357,8 +358,8 @@ static void add_legend(struct sketch *s)
 		others += nr;
 	}
 	if (all)
-		frame_add(s->f, s->v, FRAME_PLAIN, "%u CPUs   a... own: %u%s", all, all - others,
-			buf);
+		frame_add(s->f, s->v, FRAME_PLAIN, "%u CPU%s   a... own: %u%s", all,
+			text_plural(all), all - others, buf);
 }
 
 /* The table */
@@ -426,7 +427,7 @@ static void add_count(struct sketch *s, size_t above, size_t more)
 	struct text t;
 
 	text_init(&t, buf, sizeof buf);
-	text_add(&t, "%zu container%s by %s", s->nr_all, s->nr_all == 1 ? "" : "s",
+	text_add(&t, "%zu container%s by %s", s->nr_all, text_plural(s->nr_all),
 		orders[s->v->order].name);
 	if (s->v->ns)
 		text_add(&t, ", namespace %s", s->v->ns);

@@ -131,7 +131,7 @@ static void print_all(const struct trial *x)
 	else
 		(void)printf("it would be prepared on NUMA node%s %s; schedulers try them in the "
 			     "order of this list\n",
-			nodeset_count(yes) == 1 ? "" : "s",
+			text_plural(nodeset_count(yes)),
 			nodeset_format(yes, &x->f->topo.ids, list, sizeof list));
 	wording_print_request(&scene, &x->on[0].request);
 	for (unsigned i = 0; i < x->nr; i++) {

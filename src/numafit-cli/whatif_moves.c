@@ -86,13 +86,13 @@ void whatif_print_moves(const struct moves *m, unsigned most)
 
 	if (!m->found)
 		(void)printf("\nno %u move%s of running containers would make room for it%s\n",
-			most, most == 1 ? "" : "s", m->cut ? ", as far as was looked" : "");
+			most, text_plural(most), m->cut ? ", as far as was looked" : "");
 	if (!m->found || !m->nr)
 		return;
 	(void)printf("\nit would have as few NUMA nodes as on an empty machine after %u move%s "
-		     "(%s of memory, %u CPUs%s):\n",
-		m->nr, m->nr == 1 ? "" : "s", text_size(bytes, m->bytes), m->cpus,
-		m->cut ? "; there may be a cheaper way" : "");
+		     "(%s of memory, %u CPU%s%s):\n",
+		m->nr, text_plural(m->nr), text_size(bytes, m->bytes), m->cpus,
+		text_plural(m->cpus), m->cut ? "; there may be a cheaper way" : "");
 	moves_print_list(m);
 	(void)puts("numafit defrag --apply makes such moves, where containers can be moved");
 }

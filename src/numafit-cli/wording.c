@@ -74,7 +74,7 @@ static const char *nodes_words(const struct scene *x, struct nodeset nodes, char
 {
 	char list[NODESET_TEXT_MAX];
 
-	(void)snprintf(buf, cap, "NUMA node%s %s", nodeset_count(nodes) == 1 ? "" : "s",
+	(void)snprintf(buf, cap, "NUMA node%s %s", text_plural(nodeset_count(nodes)),
 		nodeset_format(nodes, &x->t->ids, list, sizeof list));
 	return buf;
 }
@@ -91,6 +91,8 @@ const char *wording_verdict(const struct decision *d)
 	return "accepted";
 }
 
+enum { DEVICES_NAMED = 4 }; /* of one resource */
+
 /* "gpu0, gpu1 (nvidia.com/gpu) on NUMA node 5" */
 static void print_device_resource(
 	const struct scene *x, const char *label, const struct device_resource *r)
@@ -101,9 +103,12 @@ static void print_device_resource(
 
 	text_init(&t, has, sizeof has);
 	for (size_t i = 0; i < r->nr; i++) {
-		text_add(&t, "%s%s", i ? ", " : "", r->device[i].id);
+		if (i < DEVICES_NAMED)
+			text_add(&t, "%s%s", i ? ", " : "", r->device[i].id);
 		on = nodeset_or(on, r->device[i].nodes);
 	}
+	if (r->nr > DEVICES_NAMED)
+		text_add(&t, " and %zu more", (size_t)r->nr - DEVICES_NAMED);
 	wording_print(x->to, label, "%s (%s) on %s", has, r->name,
 		nodes_words(x, on, nodes, sizeof nodes));
 }
@@ -330,7 +335,7 @@ void wording_print_grant(const struct scene *x, const struct request *req, const
 static const char *node_count_text(unsigned nr, char buf[], size_t cap)
 {
 	if (nr)
-		(void)snprintf(buf, cap, "%u node%s", nr, nr == 1 ? "" : "s");
+		(void)snprintf(buf, cap, "%u node%s", nr, text_plural(nr));
 	else
 		(void)snprintf(buf, cap, "%s", "not enough");
 	return buf;
@@ -424,8 +429,9 @@ static void print_fit(const struct scene *x, const struct decision *d, const str
 	}
 	if (d->preferred) {
 		wording_print(x->to, "fit",
-			"preferred: all of it together on as few NUMA nodes as if nothing else "
-			"ran");
+			"preferred: %s on as few NUMA nodes as if nothing else ran%s",
+			d->exclusive ? "all of it together" : "its memory is",
+			d->exclusive ? "" : "; it has no CPUs of its own");
 		return;
 	}
 	text_init(&t, short_of, sizeof short_of);

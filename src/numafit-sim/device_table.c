@@ -164,10 +164,15 @@ static int make_up_row(struct device_table *d, const char *resource,
 
 			if (!text_equal(from[i].resource, resource))
 				continue;
-			snprintf(id, sizeof id, "%.*s-%u-%u", TRACE_NAME_MAX, kind, from[i].node_id,
-				(unsigned)k);
-			list[at++] = (struct plugin_device){
-				arena_strndup(a, id, strlen(id)), true, (int)from[i].node_id};
+			if (from[i].node_id == TRACE_WITHOUT_NODE)
+				snprintf(id, sizeof id, "%.*s-%u", TRACE_NAME_MAX, kind,
+					(unsigned)k);
+			else
+				snprintf(id, sizeof id, "%.*s-%u-%u", TRACE_NAME_MAX, kind,
+					from[i].node_id, (unsigned)k);
+			list[at++] = (struct plugin_device){arena_strndup(a, id, strlen(id)), true,
+				from[i].node_id == TRACE_WITHOUT_NODE ? DEVICE_WITHOUT_NODE
+								      : (int)from[i].node_id};
 		}
 	return list ? device_table_replace(d, (unsigned)row, list, at, e)
 		    : err_set(e, E2BIG, "%s: too many devices", resource);
@@ -181,7 +186,8 @@ int device_table_make_up(
 
 	arena_init(&a, ROW_BYTES_MAX);
 	for (size_t i = 0; i < nr && !rc; i++) {
-		if (node_index(&d->topo->ids, from[i].node_id) < 0)
+		if (from[i].node_id != TRACE_WITHOUT_NODE &&
+			node_index(&d->topo->ids, from[i].node_id) < 0)
 			rc = err_set(e, EINVAL, "%s: machine %s has no NUMA node %u",
 				from[i].resource, d->topo->name, from[i].node_id);
 		else if (device_table_find(d, from[i].resource) < 0)

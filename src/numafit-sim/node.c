@@ -305,8 +305,8 @@ static int check_exclusive(const struct sim_node *n, const struct container *c, 
 	if (may_have_wishes(c))
 		asked = (unsigned)(c->asked.cpu_milli / MILLI_PER_CPU);
 	if (asked != given)
-		return err_set(e, EINVAL, "%s/%s/%s asked for %u CPUs of its own and has %u", c->ns,
-			c->pod, c->name, asked, given);
+		return err_set(e, EINVAL, "%s/%s/%s asked for %u CPU%s of its own and has %u",
+			c->ns, c->pod, c->name, asked, text_plural(asked), given);
 	if (cpuset_intersects(&own, &n->reserved))
 		return err_set(e, EINVAL, "%s/%s/%s has a reserved CPU for itself", c->ns, c->pod,
 			c->name);

@@ -3,6 +3,7 @@
 #include <numafit/mem.h>
 #include <picture/blocks.h>
 #include <string.h>
+#include <numafit/text.h>
 
 enum { SYMBOL_IDLE = '_', SYMBOL_POOL = '.', SYMBOL_RESERVED = '#', SYMBOL_MORE = '*' };
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -124,7 +125,7 @@ static void draw_letters(FILE *out, const struct scene *s)
 		struct nodeset on = topo_nodes_of(s->topo, &c->now.cpus);
 
 		snprintf(name, sizeof name, "%s/%s", c->pod, c->name);
-		snprintf(where, sizeof where, "node%s %s", nodeset_count(on) == 1 ? "" : "s",
+		snprintf(where, sizeof where, "node%s %s", text_plural(nodeset_count(on)),
 			nodeset_format(on, &s->topo->ids, nodes, sizeof nodes));
 		fprintf(out, "%*s%c %-22s %-14s %s%s", gap, "", letter_of(nr), name,
 			cpuset_format(&c->now.cpus, cpus, sizeof cpus), where, right ? "\n" : "");
@@ -147,8 +148,9 @@ static unsigned count_symbol(const struct scene *s, char symbol)
 static void draw_legend(FILE *out, const struct scene *s)
 {
 	draw_letters(out, s);
-	fprintf(out, "%c shared: %u CPUs for %u container%s   ", SYMBOL_POOL,
-		cpuset_count(&s->pool), s->nr_shared, s->nr_shared == 1 ? "" : "s");
+	fprintf(out, "%c shared: %u CPU%s for %u container%s   ", SYMBOL_POOL,
+		cpuset_count(&s->pool), text_plural(cpuset_count(&s->pool)), s->nr_shared,
+		text_plural(s->nr_shared));
 	if (!cpuset_empty(&s->node->reserved))
 		fprintf(out, "%c reserved: %u   ", SYMBOL_RESERVED,
 			count_symbol(s, SYMBOL_RESERVED));

@@ -256,9 +256,12 @@ void play_note_devices(const struct play *p, struct container *c)
 		for (unsigned n = 0; n < t->ids.nr; n++)
 			if (on[n])
 				nodes = nodeset_or(nodes, nodeset_of(n));
-		text_add(&text, "%s%u %s of node%s %s", i ? ", " : "", nr, c->device[i].resource,
-			nodeset_count(nodes) == 1 ? "" : "s",
-			nodeset_format(nodes, &t->ids, nodes_text, sizeof nodes_text));
+		text_add(&text, "%s%u %s of ", i ? ", " : "", nr, c->device[i].resource);
+		if (nodeset_empty(nodes))
+			text_add(&text, "no node");
+		else
+			text_add(&text, "node%s %s", text_plural(nodeset_count(nodes)),
+				nodeset_format(nodes, &t->ids, nodes_text, sizeof nodes_text));
 	}
 	free(c->devices);
 	c->devices = text.len ? xstrdup(buf) : NULL;

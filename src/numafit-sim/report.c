@@ -329,7 +329,7 @@ void report_stop(struct report *r, const struct container *c, const char *how, u
 	text_init(&t, message, sizeof message);
 	text_add(&t, "%s", how);
 	if (moved)
-		text_add(&t, ", %u running container%s moved", moved, moved == 1 ? "" : "s");
+		text_add(&t, ", %u running container%s moved", moved, text_plural(moved));
 	print_report_row(r, &row, message);
 }
 
@@ -353,8 +353,8 @@ void report_restart(struct report *r, unsigned nr, unsigned moved)
 		print_report_json(r, &restart_json, &row);
 	else
 		fprintf(r->out,
-			"-- the runtime came back: %u running containers listed, %u set anew\n", nr,
-			moved);
+			"-- the runtime came back: %u running container%s listed, %u set anew\n",
+			nr, text_plural(nr), moved);
 	fflush(r->out);
 }
 
@@ -377,12 +377,13 @@ void report_end(struct report *r)
 	picture_draw(r->out, r->node);
 	advised_print(r->out, r->node);
 	fprintf(r->out,
-		"\n%u containers created: %u placed (%u on one NUMA node, %u on nearest ones, "
+		"\n%u container%s created: %u placed (%u on one NUMA node, %u on nearest ones, "
 		"%u farther apart, %u on any), %u refused\n",
-		r->placed + r->refused, r->placed, r->one_node, r->nearest, r->farther, r->any_node,
-		r->refused);
+		r->placed + r->refused, text_plural(r->placed + r->refused), r->placed, r->one_node,
+		r->nearest, r->farther, r->any_node, r->refused);
 	fprintf(r->out,
-		"%u update%s refused; running containers were given another cpuset %u times; no "
+		"%u update%s refused; running containers were given another cpuset %u time%s; no "
 		"CPU given twice\n",
-		r->updates_refused, r->updates_refused == 1 ? "" : "s", r->updates);
+		r->updates_refused, text_plural(r->updates_refused), r->updates,
+		text_plural(r->updates));
 }

@@ -20,6 +20,7 @@ const char trace_yaml_example[] =
 	"  topologyManagerPolicy: restricted     # the kubelet's own settings, in its words; default: none\n"
 	"  devices:                  # of plugins that are played, too\n"
 	"  - {resource: example.com/gpu, node: 0, count: 2}\n"
+	"  - {resource: example.com/tpm, node: none, count: 1}  # whose plugin knows no NUMA node\n"
 	"steps:\n"
 	"- create:                   # a container of a pod\n"
 	"    namespace: prod         # default: default\n"
@@ -494,10 +495,11 @@ static int trace_read_devices(struct reader *r, const char *path, const char *va
 		return trace_read_device_count(&d->count, value, e);
 	if (!text_equal(key, "node"))
 		return err_set(e, EINVAL, "unknown key; devices have resource, node, count");
-	int rc = text_u64(value, strlen(value), NODE_ID_MAX, &node, e);
+	const bool none = text_equal(value, "none");
+	int rc = none ? 0 : text_u64(value, strlen(value), NODE_ID_MAX, &node, e);
 	if (!rc)
-		d->node_id = (unsigned)node;
-	return rc;
+		d->node_id = none ? TRACE_WITHOUT_NODE : (unsigned)node;
+	return rc ? err_add(e, rc, "a NUMA node, or none") : 0;
 }
 
 static int trace_read_kubelet(struct reader *r, const char *key, const char *value, struct err *e)

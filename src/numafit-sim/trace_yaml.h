@@ -62,9 +62,11 @@ struct trace_advice {
 /* So many of a resource's devices: asked for, or on a NUMA node of the machine. */
 struct trace_devices {
 	const char *resource;
-	unsigned node_id; /* kernel id; not of an ask */
+	unsigned node_id; /* kernel id, or TRACE_WITHOUT_NODE; not of an ask */
 	uint64_t count;
 };
+/* Devices whose plugin says nothing of NUMA nodes: "node: none". */
+enum { TRACE_WITHOUT_NODE = NODE_ID_MAX + 2 };
 
 /* What a container asks for, in the kubelet's numbers. */
 struct asked {

@@ -250,10 +250,10 @@ static int answer_create(struct daemon *d, const struct request *req, const stru
 
 	if (!rc && reply_with(d, ups, reply) < ups->nr && needs_updates(d, dec))
 		rc = may ? err_set(e, E2BIG,
-				   "%zu containers have to be updated before it starts, and no answer "
+				   "%zu container%s to be updated before it starts, and no answer "
 				   "has room for that: let cgroups enforce the shared pool "
 				   "(sharedPool.enforce: cgroup)",
-				   ups->nr)
+				   ups->nr, ups->nr == 1 ? " has" : "s have")
 			 : err_set(e, EBUSY,
 				   "containers have to leave its CPUs first, and cannot be updated now: "
 				   "try again in some seconds");

@@ -180,7 +180,8 @@ static void add_container_step(const struct volcano_node *n, const char *name, l
 	char nodes[NODESET_TEXT_MAX], list[CPUSET_TEXT_MAX];
 
 	if (steps)
-		steps_add(steps, "container %s: %ld CPUs: NUMA nodes %s%s: CPUs %s", name, want,
+		steps_add(steps, "container %s: %ld CPU%s: NUMA nodes %s%s: CPUs %s", name, want,
+			text_plural((uint64_t)want),
 			nodeset_format(best->nodes, &n->ids, nodes, sizeof nodes),
 			best->preferred ? ", preferred" : "",
 			cpuset_format(cpus, list, sizeof list));

@@ -348,11 +348,160 @@ static void explain_names_a_journal_that_was_set_aside(void **state)
 	node_fini(&n);
 }
 
+static bool says(const char *buf, const char *what)
+{
+	return strstr(buf, what) != NULL;
+}
+
+static unsigned times_said(const char *buf, const char *what)
+{
+	unsigned nr = 0;
+
+	for (; (buf = strstr(buf, what)); buf += strlen(what))
+		nr++;
+	return nr;
+}
+
+static void an_empty_journal_is_said_to_name_no_container(void **state)
+{
+	struct node n;
+	auto_free char *buf = xcalloc(SAID_MAX, 1);
+	struct text said;
+
+	(void)state;
+	node_init(&n, POLICY_NONE);
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain --list");
+	assert_true(
+		says(buf, "numafit explain: the journal in DIR names no container\n(exit code 1)"));
+	create_one(&n, "c1", "web", QOS_GUARANTEED, 2, 1);
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain --list -n shop");
+	assert_true(says(buf, "the journal in DIR names no container in namespace shop\n"));
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain --list");
+	assert_string_equal(buf, "$ numafit explain --list\ndefault/web/main\n\n");
+	node_fini(&n);
+}
+
+static void a_name_that_two_pods_had_is_suggested_and_listed_once(void **state)
+{
+	struct node n;
+	auto_free char *buf = xcalloc(SAID_MAX, 1);
+	struct text said;
+	struct update_list ups = {0};
+
+	(void)state;
+	node_init(&n, POLICY_NONE);
+	for (unsigned i = 0; i < 3; i++) {
+		struct request req = web((char[]){'c', (char)('0' + i), '\0'}, "inference", "main",
+			QOS_GUARANTEED, 2, 1);
+
+		req.pod.sandbox_id = req.pod.uid = (char[]){'u', (char)('0' + i), '\0'};
+		create(&n, &req);
+		engine_release(n.w.engine, n.now += SECOND, "stop", req.container_id, &ups);
+	}
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain inferense");
+	assert_true(says(buf, "Did you mean default/inference/main?\n"));
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain --list");
+	assert_int_equal(times_said(buf, "default/inference/main\n"), 1);
+	vec_fini(&ups);
+	node_fini(&n);
+}
+
+static void of_many_devices_the_first_are_named_and_the_others_counted(void **state)
+{
+	enum { DEVICES = 64 };
+	struct device device[DEVICES];
+	char id[DEVICES][16];
+	struct device_resource gpus = {.name = "nvidia.com/gpu", .device = device, .nr = DEVICES};
+	struct node n;
+	auto_free char *buf = xcalloc(SAID_MAX, 1);
+	struct text said;
+
+	(void)state;
+	for (unsigned i = 0; i < DEVICES; i++) {
+		(void)snprintf(id[i], sizeof id[i], "gpu%u", i);
+		device[i] = (struct device){.id = id[i],
+			.has_topology = true,
+			.placed = true,
+			.nodes = nodeset_of(i % 2),
+			.healthy = true};
+	}
+	node_init(&n, POLICY_BEST_EFFORT);
+	struct request req = web("c1", "train", "main", QOS_GUARANTEED, 2, 1);
+	req.pod.attached = &gpus;
+	req.pod.nr_attached = 1;
+	create(&n, &req);
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain train");
+	assert_true(
+		says(buf, "gpu0, gpu1, gpu2, gpu3 and 60 more (nvidia.com/gpu) on NUMA nodes 0-1"));
+	assert_false(says(buf, "gpu4"));
+	node_fini(&n);
+}
+
+static void a_container_of_the_pool_is_not_said_to_have_all_on_one_numa_node(void **state)
+{
+	struct node n;
+	auto_free char *buf = xcalloc(SAID_MAX, 1);
+	struct text said;
+
+	(void)state;
+	node_init(&n, POLICY_RESTRICTED);
+	struct request req = web("c1", "proxy", "main", QOS_GUARANTEED, 2, 8);
+	req.ask.cpu_milli = 2500;
+	create(&n, &req);
+	text_init(&said, buf, SAID_MAX);
+	say(&said, n.dir, &verb_explain, "explain proxy");
+	assert_true(says(buf, "none of its own: it runs in the shared pool"));
+	assert_true(says(buf, "preferred: its memory is on as few NUMA nodes as if nothing"));
+	assert_false(says(buf, "all of it together"));
+	node_fini(&n);
+}
+
+/* What --set sharedPoolMinimum=VALUE has a pod of all CPUs refused with. */
+static void ask_for_all_cpus(struct text *said, const char *value)
+{
+	char command[SAID_MAX / 64];
+
+	(void)snprintf(command, sizeof command,
+		"whatif --machine test/machines/kep3545-4.machine --set reservedSystemCPUs=0 "
+		"--set cpuManagerPolicyOptions.strict-cpu-reservation=true "
+		"--set sharedPoolMinimum=%s --cpus 63 -o json",
+		value);
+	say(said, NULL, &verb_whatif, command);
+}
+
+static void a_refusal_says_what_the_pool_keeps_when_its_minimum_is_0(void **state)
+{
+	auto_free char *buf = xcalloc(SAID_MAX, 1);
+	struct text said;
+
+	(void)state;
+	text_init(&said, buf, SAID_MAX);
+	ask_for_all_cpus(&said, "0");
+	assert_true(says(buf, "the shared pool always keeps 1 CPU (sharedPoolMinimum is 0)"));
+	assert_true(says(buf, "left with 0 CPUs, and always keeps 1 (sharedPoolMinimum is 0)"));
+	assert_false(says(buf, "sharedPoolMinimum is 1"));
+	text_init(&said, buf, SAID_MAX);
+	ask_for_all_cpus(&said, "2");
+	assert_true(says(buf, "sharedPoolMinimum keeps 2 CPUs shared"));
+	assert_true(says(buf, "left with 0 CPUs, sharedPoolMinimum is 2"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_decision_is_explained_in_fixed_words),
 		cmocka_unit_test(explain_names_a_journal_that_was_set_aside),
+		cmocka_unit_test(an_empty_journal_is_said_to_name_no_container),
+		cmocka_unit_test(a_name_that_two_pods_had_is_suggested_and_listed_once),
+		cmocka_unit_test(of_many_devices_the_first_are_named_and_the_others_counted),
+		cmocka_unit_test(a_container_of_the_pool_is_not_said_to_have_all_on_one_numa_node),
+		cmocka_unit_test(a_refusal_says_what_the_pool_keeps_when_its_minimum_is_0),
 	};
 
 	json_seed();

@@ -38,7 +38,7 @@ static void pods_that_the_kubelet_reports_can_be_found(void **state)
 	assert_non_null(got);
 	assert_string_equal(w->changed, " u");
 	assert_string_equal(w->k.log, " pods-api-synced");
-	assert_string_equal(w->k.last_text, "1 pods");
+	assert_string_equal(w->k.last_text, "1 pod");
 	assert_string_equal(got->pod.uid, "u");
 	assert_string_equal(got->pod.ns, "ml");
 	assert_string_equal(got->pod.name, "train");

@@ -438,7 +438,7 @@ static void the_arithmetic_is_printed_step_by_step(void **state)
 			"'qosClass':'Guaranteed'},'spec':{'containers':[{'name':'c','resources':{"
 			"'requests':{'cpu':1}}}]}}}"),
 		"node n\n"
-		"container c: 1 CPUs: NUMA nodes 0, preferred: CPUs 0\n"
+		"container c: 1 CPU: NUMA nodes 0, preferred: CPUs 0\n"
 		"node n\n"
 		"score 0\n");
 }

@@ -417,6 +417,26 @@ static void a_pod_whose_sandbox_is_refused_holds_nothing(void **state)
 	assert_non_null(strstr(got->out, "with 2 gpu.example/gpu of node 1\n"));
 }
 
+static void a_device_may_be_on_no_numa_node(void **state)
+{
+	static const char tpm[] = "kubelet:\n"
+				  "  topologyManagerPolicy: single-numa-node\n"
+				  "  devices:\n"
+				  "  - {resource: tpm.example/tpm, node: none, count: 2}\n"
+				  "  - {resource: gpu.example/gpu, node: 1, count: 1}\n"
+				  "steps:\n"
+				  "- create: {pod: web, qos: guaranteed, cpu: 500m, memory: 1Gi,\n"
+				  "    devices: [tpm.example/tpm=2, gpu.example/gpu=1]}\n";
+	auto_free struct outcome *got = NULL;
+
+	(void)state;
+	play_text(tpm, FAULT_NONE, &got);
+	if (got->rc)
+		fail_msg("%s\n%s", got->e.text, got->out);
+	assert_non_null(strstr(
+		got->out, "with 2 tpm.example/tpm of no node, 1 gpu.example/gpu of node 1\n"));
+}
+
 static void nothing_runs_after_an_init_container_that_was_refused(void **state)
 {
 	static const char pods[] =
@@ -494,6 +514,7 @@ int main(void)
 		cmocka_unit_test(pods_with_devices_are_played_to_their_end),
 		cmocka_unit_test(mistakes_of_the_plugin_are_printed),
 		cmocka_unit_test(a_pod_whose_sandbox_is_refused_holds_nothing),
+		cmocka_unit_test(a_device_may_be_on_no_numa_node),
 		cmocka_unit_test(nothing_runs_after_an_init_container_that_was_refused),
 		cmocka_unit_test(a_container_that_the_spec_lacks_is_refused),
 		cmocka_unit_test(a_restarted_container_has_the_devices_that_it_had),

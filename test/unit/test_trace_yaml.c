@@ -85,6 +85,7 @@ static void a_kubelet_has_devices_and_containers_ask_for_them(void **state)
 		"  devices:\n"
 		"  - {resource: gpu.example/gpu, node: 0, count: 2}\n"
 		"  - {count: 4, node: 252, resource: nic.example/vf}\n"
+		"  - {count: 1, node: none, resource: tpm.example/tpm}\n"
 		"steps:\n"
 		"- create: {pod: a, container: i, kind: init, qos: besteffort}\n"
 		"- create: {pod: a, container: s, kind: sidecar, qos: besteffort}\n"
@@ -100,7 +101,8 @@ static void a_kubelet_has_devices_and_containers_ask_for_them(void **state)
 	assert_int_equal(t.kubelet.topology_policy, POLICY_SINGLE_NUMA_NODE);
 	assert_int_equal(t.kubelet.topology_scope, SCOPE_POD);
 	assert_true(t.kubelet.prefer_closest_numa_nodes);
-	assert_int_equal(t.devices.nr, 2);
+	assert_int_equal(t.devices.nr, 3);
+	assert_int_equal(t.devices.at[2].node_id, TRACE_WITHOUT_NODE);
 	assert_string_equal(t.devices.at[0].resource, "gpu.example/gpu");
 	assert_int_equal(t.devices.at[1].node_id, 252);
 	assert_int_equal(t.devices.at[1].count, 4);
