@@ -2,6 +2,7 @@
 #ifndef NUMAFIT_RESOURCE_CLAIM_H
 #define NUMAFIT_RESOURCE_CLAIM_H
 
+#include <numafit/err.h>
 #include <numafit/pod.h>
 
 /* A ResourceClaim (DRA, resource.k8s.io/v1) that a scheduler has allocated: what of this node's
@@ -48,8 +49,25 @@ struct resource_claim {
 	const char *pod_claim_name;
 	size_t nr; /* shares of driver CLAIM_DRIVER alone, in the order of status.allocation */
 	const struct claim_share *share;
-	size_t nr_pods; /* that it is reserved for, by their uids */
+	size_t nr_looked_at; /* devices of CLAIM_DRIVER with adminAccess, which take nothing */
+	size_t nr_pods;      /* that it is reserved for, by their uids */
 	const char *const *pod_uid;
+	size_t nr_others; /* consumers that are no pods, as a PodGroup; the first of them: */
+	struct claim_consumer {
+		const char *group, *resource, *name; /* "": not said */
+	} other;
 };
+
+/* The one check of a claim's names, for all that they become: keys of answers, entries and records,
+ * names of files, ids of CDI devices, and a request to the API server. What Kubernetes allows: a
+ * uid is a DNS subdomain of 1 to CLAIM_UID_MAX - 1 bytes (an API server makes UUIDs in lower case),
+ * a namespace and a request are labels, and a claim's name is a subdomain. Nothing is held for a
+ * claim whose names are refused; what is held is given back by its uid, whatever that is. */
+bool claim_uid_is_valid(const char *uid, size_t len);
+bool claim_request_is_valid(const char *request);
+/* Who the claim is. 0, or -EINVAL with text. */
+int claim_check_ref(const char *ns, const char *uid, const char *name, struct err *e);
+/* All names of the claim. 0, or -EINVAL with text. */
+int claim_check_names(const struct resource_claim *c, struct err *e);
 
 #endif

@@ -30,18 +30,14 @@ static int claim_read_name(const json_t *object, const char *key, const char **o
 	return rc;
 }
 
-/* A uid becomes a part of the names of devices and files. */
+/* The uid of a claim, of a pod or of a share. */
 static int claim_read_uid(const json_t *object, const char *key, const char **out, struct err *e)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789-";
 	int rc = claim_read_name(object, key, out, e);
 
-	if (rc)
-		return rc;
-	if (strlen(*out) >= CLAIM_UID_MAX || (*out)[strspn(*out, letters)])
+	if (!rc && !claim_uid_is_valid(*out, strlen(*out)))
 		return err_set(e, EINVAL, "%s: \"%.64s\" is no uid", key, *out);
-	return 0;
+	return rc;
 }
 
 static int claim_read_bool(const json_t *object, const char *key, bool *out, struct err *e)
@@ -140,19 +136,18 @@ static int claim_read_share(const json_t *result, struct claim_share *s, struct 
 	return rc ? rc : claim_read_capacities(result, s, e);
 }
 
-/* Whether the result is a share of ours. adminAccess looks at devices that others have, and takes
- * nothing of them. */
-static int claim_is_share(const json_t *result, bool *is, struct err *e)
+/* Whether the result is a device of ours, and a share: adminAccess looks at devices that others
+ * have, and takes nothing of them. */
+static int claim_is_share(const json_t *result, bool *is_ours, bool *admin, struct err *e)
 {
 	const char *driver = NULL;
-	bool admin = false;
 
 	if (!json_is_object(result))
 		return json_want("an object", result, e);
 	int rc = claim_read_name(result, "driver", &driver, e);
 	if (!rc)
-		rc = claim_read_bool(result, "adminAccess", &admin, e);
-	*is = !rc && text_equal(driver, CLAIM_DRIVER) && !admin;
+		rc = claim_read_bool(result, "adminAccess", admin, e);
+	*is_ours = !rc && text_equal(driver, CLAIM_DRIVER);
 	return rc;
 }
 
@@ -171,10 +166,11 @@ static int claim_check_twice(const struct resource_claim *claim, struct err *e)
 static int claim_read_result(
 	const json_t *result, struct claim_share *share, struct resource_claim *out, struct err *e)
 {
-	bool is = false;
-	int rc = claim_is_share(result, &is, e);
+	bool is_ours = false, admin = false;
+	int rc = claim_is_share(result, &is_ours, &admin, e);
 
-	if (rc || !is)
+	out->nr_looked_at += is_ours && admin;
+	if (rc || !is_ours || admin)
 		return rc;
 	if (out->nr == CLAIM_SHARES_MAX)
 		return err_set(e, E2BIG, "more than %d shares", CLAIM_SHARES_MAX);
@@ -331,6 +327,18 @@ static bool claim_has_pod(const struct resource_claim *claim, const char *uid)
 	return false;
 }
 
+/* A consumer that is no pod: of these the first one has a name in texts. */
+static int claim_note_other(
+	const json_t *v, struct claim_consumer c, struct resource_claim *out, struct err *e)
+{
+	int rc = json_member_string(v, "name", &c.name, e);
+
+	if (!rc && !out->nr_others++)
+		out->other = (struct claim_consumer){
+			c.group ? c.group : "", c.resource ? c.resource : "", c.name ? c.name : ""};
+	return rc;
+}
+
 static int claim_read_consumer(
 	const json_t *v, const char **pod, struct resource_claim *out, struct err *e)
 {
@@ -341,8 +349,10 @@ static int claim_read_consumer(
 	int rc = json_member_string(v, "apiGroup", &group, e);
 	if (!rc)
 		rc = json_member_string(v, "resource", &resource, e);
-	if (rc || (group && *group) || !text_equal(resource, "pods"))
+	if (rc)
 		return rc;
+	if ((group && *group) || !text_equal(resource, "pods"))
+		return claim_note_other(v, (struct claim_consumer){group, resource, NULL}, out, e);
 	rc = claim_read_uid(v, "uid", &uid, e);
 	if (rc || claim_has_pod(out, uid))
 		return rc;

@@ -7,7 +7,7 @@
 struct json_t; /* jansson's */
 
 /* A ResourceClaim (resource.k8s.io/v1, as of Kubernetes 1.37) that is allocated. Results of other
- * drivers, and adminAccess ones, are passed by. consumedCapacity is read by quantity.h: cpu must be
+ * drivers are passed by, and adminAccess ones of ours are counted. consumedCapacity is read by quantity.h: cpu must be
  * whole and 1 at least, bytes whole. Parameters of opaque configurations for driver numafit.io
  * (status.allocation.devices.config, of which those FromClaim come after those FromClass, and each
  * counts for its requests, or for all) are an object

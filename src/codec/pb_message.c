@@ -53,7 +53,11 @@ void *pb_decode(
 		(void)err_set(e, EBADMSG, "%zu bytes are no %s", bytes.len, type->short_name);
 		return NULL;
 	}
-	return check_strings(m, e) < 0 ? NULL : m;
+	if (check_strings(m, e) == 0)
+		return m;
+	if (e)
+		e->code = EBADMSG; /* to the reader it is no message, as any other that is none */
+	return NULL;
 }
 
 int pb_encode(const ProtobufCMessage *m, struct arena *a, struct blob *out, struct err *e)

@@ -10,7 +10,8 @@
  * holds a string that is not UTF-8 does not exist, in either direction. (proto3 demands it,
  * protobuf-c does not look, and Go fails the whole call.) */
 
-/* The message in bytes, in a. NULL with text: not such a message, or the arena's limit. */
+/* The message in bytes, in a. NULL with text and code EBADMSG: not such a message, a string of it
+ * is not UTF-8, or the arena's limit. */
 void *pb_decode(
 	const ProtobufCMessageDescriptor *type, struct blob bytes, struct arena *a, struct err *e);
 /* The bytes of the message, in a. 0; -EILSEQ: a string is not UTF-8; -ENOMEM: the arena's limit. */

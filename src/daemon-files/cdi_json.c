@@ -1,7 +1,6 @@
 #include <daemon-files/cdi_json.h>
 
 #include <codec/fields_json.h>
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +20,6 @@
 enum {
 	FILE_MODE = 0644, /* every container's user reads them */
 	DIRECTORY_MODE = 0755,
-	LABEL_MAX = 63,
-	SUBDOMAIN_MAX = 253,
 	VARIABLE_MAX = 128,
 	METADATA_MAX = 256 * 1024,
 	REMOVE_FDS = 8
@@ -34,68 +31,10 @@ static const char metadata_file[] = CLAIM_DRIVER "-metadata.json";
 /* as k8s.io/dynamic-resource-allocation api/metadata has it */
 static const char container_directory[] = "/var/run/kubernetes.io/dra-device-attributes";
 
-/* Names. */
-
-/* A label (DNS-1123), or, with dots, a subdomain. */
-static bool is_name(const char *s, size_t len, size_t max, bool dots)
-{
-	if (len == 0 || len > max)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		bool inside = i > 0 && i < len - 1 && s[i - 1] != '.' && s[i + 1] != '.';
-
-		if (islower((unsigned char)s[i]) || isdigit((unsigned char)s[i]))
-			continue;
-		if (s[i] != '-' && !(dots && s[i] == '.'))
-			return false;
-		if (!inside)
-			return false;
-	}
-	return true;
-}
-
-static int check_uid(const char *uid, struct err *e)
-{
-	if (is_name(uid, strlen(uid), CLAIM_UID_MAX - 1, true))
-		return 0;
-	return err_set(e, EINVAL, "\"%.80s\" is no uid of a claim", uid);
-}
-
 /* Of a firstAvailable list it has a '/' in it: what is before that is the request of the claim. */
 static size_t base_length(const char *request)
 {
 	return strcspn(request, "/");
-}
-
-static bool is_request(const char *request)
-{
-	size_t len = base_length(request);
-
-	if (!is_name(request, len, LABEL_MAX, false))
-		return false;
-	if (!request[len])
-		return true;
-	return is_name(request + len + 1, strlen(request + len + 1), LABEL_MAX, false);
-}
-
-/* Everything that becomes a name of a file, here or in the container. */
-static int check_claim(const struct resource_claim *c, struct err *e)
-{
-	int rc = check_uid(c->uid, e);
-
-	if (rc)
-		return rc;
-	if (!is_name(c->name, strlen(c->name), SUBDOMAIN_MAX, true))
-		return err_set(e, EINVAL, "\"%.80s\" is no name of a claim", c->name);
-	if (c->pod_claim_name &&
-		!is_name(c->pod_claim_name, strlen(c->pod_claim_name), LABEL_MAX, false))
-		return err_set(e, EINVAL, "\"%.80s\" is no name that a pod has for a claim",
-			c->pod_claim_name);
-	for (size_t i = 0; i < c->nr; i++)
-		if (!is_request(c->share[i].request))
-			return err_set(e, EINVAL, "\"%.80s\" is no name of a request",
-				c->share[i].request);
-	return 0;
 }
 
 /* Paths. */
@@ -378,7 +317,7 @@ static int write_spec(const struct cdi_options *o, const struct resource_claim *
 int cdi_write(const struct cdi_options *o, const struct resource_claim *claim, const unsigned *node,
 	struct err *e)
 {
-	int rc = check_claim(claim, e);
+	int rc = claim_check_names(claim, e);
 
 	if (!rc && claim->nr == 0) /* a specification without a device is none */
 		return cdi_remove(o, claim->uid, e);
@@ -390,10 +329,11 @@ int cdi_write(const struct cdi_options *o, const struct resource_claim *claim, c
 int cdi_remove(const struct cdi_options *o, const char *uid, struct err *e)
 {
 	struct cdi_path path;
-	int rc = check_uid(uid, e);
+	int rc;
 
-	if (!rc)
-		rc = path_of_spec(&path, o, uid, e);
+	if (!claim_uid_is_valid(uid, strlen(uid))) /* no file was written for it */
+		return 0;
+	rc = path_of_spec(&path, o, uid, e);
 	if (!rc)
 		rc = remove_file(path.at, e);
 	if (rc || !o->metadata)
@@ -413,7 +353,7 @@ struct found_uids {
 
 static void found_add(struct found_uids *found, const char *uid, size_t len)
 {
-	if (!is_name(uid, len, CLAIM_UID_MAX - 1, true))
+	if (!claim_uid_is_valid(uid, len))
 		return; /* not of ours */
 	for (size_t i = 0; i < found->nr; i++)
 		if (strlen(found->at[i].uid) == len && memcmp(found->at[i].uid, uid, len) == 0)
@@ -476,7 +416,7 @@ static json_t *read_metadata(const struct cdi_options *o, const char *uid)
 		char *text = NULL;
 		size_t len;
 
-		if (is_request(entry->d_name) &&
+		if (claim_request_is_valid(entry->d_name) &&
 			!path_of_metadata(&path, o, uid, entry->d_name, NULL) &&
 			!file_read(path.at, METADATA_MAX, &text, &len, NULL))
 			(void)json_parse(text, len, &value, NULL);
@@ -497,9 +437,8 @@ static struct cdi_found found_claim(const char *uid, const json_t *metadata)
 	(void)json_member_string(of, "uid", &said, NULL);
 	(void)json_member_string(of, "namespace", &out.ns, NULL);
 	(void)json_member_string(of, "name", &out.name, NULL);
-	if (!text_equal(said, uid) || !out.ns ||
-		!is_name(out.ns, strlen(out.ns), LABEL_MAX, false) || !out.name ||
-		!is_name(out.name, strlen(out.name), SUBDOMAIN_MAX, true))
+	if (!text_equal(said, uid) || !out.ns || !out.name ||
+		claim_check_ref(out.ns, uid, out.name, NULL))
 		out.ns = out.name = NULL;
 	return out;
 }

@@ -13,8 +13,8 @@
  * of a claim with several shares, which one container may have, with "_PLACE" behind it) with the
  * NUMA node's kernel id, and the metadata. Its CPUs are not there: they may change.
  *
- * A uid, and names of the claim and of its requests, become names of files: those that are no names
- * in Kubernetes are refused with -EINVAL, before anything is written or removed. */
+ * A uid, and names of the claim and of its requests, become names of files: a claim whose names are
+ * refused (claim_check_names()) is refused with -EINVAL, before anything is written. */
 
 struct cdi_options {
 	const char *directory; /* "/var/run/cdi"; made if its parent is there */
@@ -29,7 +29,8 @@ struct cdi_options {
  * kernel id. 0; -EINVAL with text; -errno with text that begins with the path. */
 int cdi_write(const struct cdi_options *o, const struct resource_claim *claim, const unsigned *node,
 	struct err *e);
-/* They are gone, or never were. 0, or -errno with text. */
+/* The claim's files are gone, or never were: a uid that is refused has none. 0, or -errno with text
+ * that begins with the path. */
 int cdi_remove(const struct cdi_options *o, const char *uid, struct err *e);
 
 /* A claim of which files are there. */

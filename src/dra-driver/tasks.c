@@ -10,6 +10,7 @@
 #include <numafit/text.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,11 +69,12 @@ static void task_end(struct dra_task *t)
 
 static void task_fail(struct dra_task *t, const char *why)
 {
-	char name[512], text[1100], full[600];
+	char ns[256], name[512], text[1100], full[600];
 	struct text to;
 
-	log_line(LOG_WARN, kind_of[t->doing].failed, "namespace=%s claim=%s error=%s", t->ns,
-		log_text(name, sizeof name, t->name), log_text(text, sizeof text, why));
+	log_line(LOG_WARN, kind_of[t->doing].failed, "namespace=%s claim=%s error=%s",
+		log_text(ns, sizeof ns, t->ns), log_text(name, sizeof name, t->name),
+		log_text(text, sizeof text, why));
 	t->of->failed += t->job != NULL;
 	text_init(&to, full, sizeof full);
 	text_add(&to, "%s%s", text_behind(why, "numafit: ") ? "" : "numafit: ", why);
@@ -244,12 +246,6 @@ static void claim_held(struct dra_task *t, const struct resource_claim *c)
 
 	if (!rc)
 		rc = write_cdi(v, c, &e);
-	if (rc == -EINVAL) { /* names that Kubernetes does not allow: they stay so */
-		(void)let_go(v, c->uid, NULL);
-		v->handler.given_back(v->handler.ctx);
-		task_fail(t, e.text);
-		return;
-	}
 	if (rc) {
 		task_wait(t, AGAIN_MS, e.text);
 		return;
@@ -306,6 +302,26 @@ static void claim_gone(struct dra_task *t, const char *text)
 	task_end(t);
 }
 
+/* CPUs and memory would be held that no container gets: shares are given by the uids of pods. Of a
+ * claim that is held, the containers may be about to end (the controller has taken its pod out of
+ * reservedFor by then), and its Unprepare follows. */
+static void claim_unreserved(struct dra_task *t, const struct resource_claim *c)
+{
+	char who[320], why[640];
+
+	if (!c->nr_others) {
+		claim_gone(t, "it is reserved for no pod");
+		return;
+	}
+	(void)snprintf(who, sizeof who, "%.63s%s%.63s %.128s", c->other.resource,
+		*c->other.group ? "." : "", c->other.group, c->other.name);
+	(void)snprintf(why, sizeof why,
+		"it is reserved for %s and no pod, and numafit gives CPUs and memory to claims of pods "
+		"alone: name the claim, or a template, in spec.resourceClaims of the pods",
+		who);
+	claim_gone(t, why);
+}
+
 static void claim_read(struct dra_task *t, const struct resource_claim *c)
 {
 	struct decision d;
@@ -316,8 +332,12 @@ static void claim_read(struct dra_task *t, const struct resource_claim *c)
 		claim_gone(t, "it is allocated on another node's devices");
 		return;
 	}
-	if (t->doing == DRA_RESTORE && !c->nr_pods) {
-		claim_gone(t, "it is reserved for no pod");
+	if (!c->nr && !c->nr_looked_at) {
+		claim_gone(t, "it is allocated no device of driver " CLAIM_DRIVER);
+		return;
+	}
+	if (!c->nr_pods && t->doing != DRA_REFRESH) {
+		claim_unreserved(t, c);
 		return;
 	}
 	int rc = engine_prepare(dra_engine(t->of), loop_wall_ms(), c, &d, &e);

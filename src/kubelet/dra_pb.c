@@ -24,6 +24,11 @@ static int dra_encode(const ProtobufCMessage *m, struct arena *a, struct blob *o
 	return 0;
 }
 
+static const char *dra_text(ProtobufCBinaryData bytes, struct arena *a)
+{
+	return bytes.len ? arena_strndup(a, (const char *)bytes.data, bytes.len) : "";
+}
+
 int dra_claims_decode(struct blob message, struct arena *a, const struct dra_claim_ref **out,
 	size_t *nr, struct err *e)
 {
@@ -40,7 +45,11 @@ int dra_claims_decode(struct blob message, struct arena *a, const struct dra_cla
 	for (size_t i = 0; i < m->n_claims; i++) {
 		const Dra__Claim *c = m->claims[i];
 
-		list[i] = (struct dra_claim_ref){c->namespace_, c->uid, c->name};
+		list[i] = (struct dra_claim_ref){
+			dra_text(c->namespace_, a), c->uid, dra_text(c->name, a)};
+		if (!list[i].ns || !list[i].name)
+			return err_set(
+				e, EBADMSG, "a request of %zu claims is too large", m->n_claims);
 	}
 	*out = list;
 	*nr = m->n_claims;

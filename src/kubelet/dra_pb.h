@@ -19,7 +19,8 @@ enum { DRA_MESSAGE_MAX = 4 << 20 /* the kubelet has grpc-go's default */ };
 enum dra_version { DRA_V1BETA1, DRA_V1 };
 
 /* The claims of NodePrepareResources or of NodeUnprepareResources, as they came: nothing of them is
- * checked. -E2BIG: more than DRA_CLAIMS_MAX. */
+ * checked, and of their texts the uid alone is known to be UTF-8, as it is the key of the answer.
+ * -E2BIG: more than DRA_CLAIMS_MAX. */
 int dra_claims_decode(struct blob message, struct arena *a, const struct dra_claim_ref **out,
 	size_t *nr, struct err *e);
 

@@ -11,9 +11,7 @@
 
 enum {
 	MEMORY_MAX = 32 << 20, /* for one call or list and all that is made of it */
-	ERROR_MAX = sizeof((struct err *)0)->text,
-	NAMESPACE_MAX = 63, /* as Kubernetes allows them */
-	CLAIM_NAME_MAX = 253
+	ERROR_MAX = sizeof((struct err *)0)->text
 };
 
 /* The two calls differ in the callback that they make, and in where the answer has its error. */
@@ -155,30 +153,6 @@ void dra_unprepared(struct dra_job *job)
 
 /* Calls. */
 
-static bool uid_is_plain(const char *uid)
-{
-	for (const char *at = uid; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == '/' || *at == '\x7f')
-			return false;
-	return true;
-}
-
-/* What is wrong with the claim's names, or NULL. */
-static const char *claim_ref_fault(const struct dra_claim_ref *ref)
-{
-	if (!*ref->uid)
-		return "the claim has no uid";
-	if (strlen(ref->uid) >= CLAIM_UID_MAX)
-		return "the claim's uid is too long";
-	if (!uid_is_plain(ref->uid))
-		return "the claim's uid has a character that no uid has";
-	if (strlen(ref->ns) > NAMESPACE_MAX)
-		return "the claim's namespace is too long";
-	if (strlen(ref->name) > CLAIM_NAME_MAX)
-		return "the claim's name is too long";
-	return NULL;
-}
-
 static bool call_has_uid(const struct dra_call *c, const char *uid)
 {
 	for (size_t i = 0; i < c->nr; i++)
@@ -215,13 +189,7 @@ static void call_ask_handler(struct dra_call *c, const struct dra_plugin_handler
 {
 	c->nr_open = c->nr + 1;
 	for (size_t i = 0; i < c->nr; i++) {
-		struct dra_job *job = &c->job[i];
-		const char *fault = claim_ref_fault(&job->ref);
-
-		if (fault)
-			dra_failed(job, fault);
-		else
-			c->kind->ask(h, job, &job->ref);
+		c->kind->ask(h, &c->job[i], &c->job[i].ref);
 	}
 	call_drop_one(c);
 }
@@ -246,9 +214,16 @@ static void plugin_take_call(
 static void ask_to_prepare(
 	const struct dra_plugin_handler *h, struct dra_job *job, const struct dra_claim_ref *ref)
 {
-	h->prepare(h->ctx, job, ref);
+	struct err e = {0};
+
+	if (claim_check_ref(ref->ns, ref->uid, ref->name, &e))
+		dra_failed(job, e.text);
+	else
+		h->prepare(h->ctx, job, ref);
 }
 
+/* The uid alone says what is to be given back: no name is refused, or a kubelet would ask for ever.
+ */
 static void ask_to_unprepare(
 	const struct dra_plugin_handler *h, struct dra_job *job, const struct dra_claim_ref *ref)
 {

@@ -197,8 +197,11 @@ int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim
 	int rc;
 
 	*d = (struct decision){.admit = true};
-	if (strlen(c->uid) >= CLAIM_UID_MAX || strpbrk(c->uid, " /") || c->nr > CLAIM_SHARES_MAX)
-		return err_set(e, EINVAL, "no claim has such a uid, or so many devices");
+	rc = claim_check_names(c, e);
+	if (rc)
+		return rc;
+	if (c->nr > CLAIM_SHARES_MAX)
+		return err_set(e, EINVAL, "no claim has so many devices");
 	arena_init(&a, CLAIM_PODS_MAX * CLAIM_UID_MAX);
 	p.for_pods = shares_for_pods(c, &a);
 	rc = p.for_pods ? check_devices(g, c, e)

@@ -31,7 +31,7 @@ static bool add_id(const char *name, struct text *ids)
 	const char *dash = strrchr(name, '-');
 	uint64_t place;
 
-	if (!dash || dash == name || dash - name >= CLAIM_UID_MAX || strpbrk(name, " /") ||
+	if (!dash || !claim_uid_is_valid(name, (size_t)(dash - name)) ||
 		text_u64(dash + 1, strlen(dash + 1), CLAIM_SHARES_MAX - 1, &place, NULL))
 		return false;
 	text_add(ids, "%s%.*s/%llu", ids->len ? " " : "", (int)(dash - name), name,

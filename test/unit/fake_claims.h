@@ -20,7 +20,8 @@ struct api_claim {
 	const char *device[SHARES]; /* NULL: no more */
 	unsigned cpus[SHARES];
 	const char *memory; /* of each share; NULL: none */
-	bool from_template;
+	bool from_template, admin_access;
+	const char *reserved_for; /* JSON of the list, instead of that pod; NULL: that pod */
 };
 
 static inline void api_claim_add_results(
@@ -29,10 +30,11 @@ static inline void api_claim_add_results(
 	for (unsigned i = 0; i < SHARES && c->device[i]; i++)
 		text_add(t,
 			"%s{\"driver\":\"numafit.io\",\"request\":\"%s\",\"pool\":\"%s\",\"device\":"
-			"\"%s\",\"shareID\":\"share-%s-%u\",\"consumedCapacity\":{\"cpu\":\"%u\"%s%s%s}}",
+			"\"%s\",%s\"shareID\":\"share-%s-%u\",\"consumedCapacity\":{\"cpu\":\"%u\"%s%s%s}}",
 			i ? "," : "", c->request ? c->request : "cpus", c->pool ? c->pool : pool,
-			c->device[i], c->uid, i, c->cpus[i], c->memory ? ",\"memory\":\"" : "",
-			c->memory ? c->memory : "", c->memory ? "\"" : "");
+			c->device[i], c->admin_access ? "\"adminAccess\":true," : "", c->uid, i,
+			c->cpus[i], c->memory ? ",\"memory\":\"" : "", c->memory ? c->memory : "",
+			c->memory ? "\"" : "");
 }
 
 /* The claim, which is allocated; pool: ours. */
@@ -54,6 +56,8 @@ static inline void api_claim_answer(struct fake_ask *q, const struct api_claim *
 		*strstr(body, ",\"status\"") = '\0';
 	if (c->not_allocated)
 		(void)strcat(body, "}");
+	else if (c->reserved_for)
+		text_add(&t, "]}},\"reservedFor\":%s}}", c->reserved_for);
 	else if (c->pod && !*c->pod)
 		text_add(&t, "]}}}}");
 	else

@@ -126,7 +126,7 @@ static void results_of_other_drivers_and_admin_access_are_passed_by(void **state
 	done(&r);
 }
 
-static void consumers_that_are_no_pods_are_passed_by(void **state)
+static void consumers_that_are_no_pods_are_counted(void **state)
 {
 	struct reading r;
 
@@ -141,6 +141,8 @@ static void consumers_that_are_no_pods_are_passed_by(void **state)
 	assert_int_equal(r.claim.nr_pods, 2);
 	assert_string_equal(r.claim.pod_uid[0], "1");
 	assert_string_equal(r.claim.pod_uid[1], "4");
+	assert_int_equal(r.claim.nr_others, 3);
+	assert_string_equal(r.claim.other.resource, "jobs");
 	done(&r);
 }
 
@@ -514,7 +516,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_share_has_cpus_and_kinds_of_memory_in_order),
 		cmocka_unit_test(results_of_other_drivers_and_admin_access_are_passed_by),
-		cmocka_unit_test(consumers_that_are_no_pods_are_passed_by),
+		cmocka_unit_test(consumers_that_are_no_pods_are_counted),
 		cmocka_unit_test(parameters_count_for_their_requests_the_claims_own_last),
 		cmocka_unit_test(a_claim_that_is_not_allocated_is_to_be_asked_for_again),
 		cmocka_unit_test(what_is_wrong_is_said_with_its_place),

@@ -96,19 +96,6 @@ static void a_container_starts_after_others_have_left_its_claims_cpus(void **sta
 	rig_free(r);
 }
 
-static void a_claim_without_shares_of_ours_has_nothing(void **state)
-{
-	struct rig *r = begin();
-	const struct api_claim *c = put_claim(r, 0, (struct api_claim){.uid = "u1", .name = "c1"});
-
-	(void)state;
-	assert_prepared(r, prepare(r, c), c);
-	assert_held(r, 0);
-	assert_false(is_there(r, cdi_file("u1")));
-	assert_unprepared(r, unprepare(r, c), "u1");
-	rig_free(r);
-}
-
 static void a_claim_that_another_pod_has_by_now_is_for_that_one(void **state)
 {
 	struct rig *r = begin();
@@ -509,7 +496,6 @@ int main(void)
 		cmocka_unit_test(of_a_list_of_alternatives_the_request_is_named),
 		cmocka_unit_test(a_container_gets_the_cpus_of_its_claim_as_often_as_it_is_created),
 		cmocka_unit_test(a_container_starts_after_others_have_left_its_claims_cpus),
-		cmocka_unit_test(a_claim_without_shares_of_ours_has_nothing),
 		cmocka_unit_test(a_claim_that_another_pod_has_by_now_is_for_that_one),
 		cmocka_unit_test(a_claim_that_is_allocated_anew_has_that_and_no_more),
 		cmocka_unit_test(a_claim_that_is_allocated_anew_waits_for_its_containers),

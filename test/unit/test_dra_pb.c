@@ -124,10 +124,29 @@ static void a_malformed_request_is_refused(void **state)
 	static const unsigned char cut[] = {0x0a, 5, 'x'}, latin[] = {0x0a, 3, 0x12, 1, 0xfc};
 	static const struct blob bad[] = {{cut, sizeof cut}, {latin, sizeof latin}};
 	const struct dra_claim_ref *list;
+	struct err e;
 	size_t nr;
 
-	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(dra_claims_decode(bad[i], *state, &list, &nr, NULL), -EBADMSG);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(dra_claims_decode(bad[i], *state, &list, &nr, &e), -EBADMSG);
+		assert_int_equal(e.code, EBADMSG);
+	}
+}
+
+/* Of a claim whose namespace or name is not UTF-8 the others in its call know nothing. */
+static void a_name_that_is_not_utf8_is_its_claims_alone(void **state)
+{
+	static const unsigned char latin[] = {
+		0x0a, 7, 0x0a, 1, 0xfc, 0x12, 0, 0x1a, 0, 0x0a, 3, 0x12, 1, 'u'};
+	const struct dra_claim_ref *list;
+	size_t nr;
+
+	assert_int_equal(
+		dra_claims_decode((struct blob){latin, sizeof latin}, *state, &list, &nr, NULL), 0);
+	assert_int_equal(nr, 2);
+	assert_string_equal(list[0].ns, "\xfc");
+	assert_string_equal(list[1].uid, "u");
+	assert_string_equal(list[1].name, "");
 }
 
 static void an_answer_that_the_kubelet_would_not_take_is_refused(void **state)
@@ -171,6 +190,7 @@ int main(void)
 		ON_ARENA(a_string_that_is_not_utf8_is_not_sent),
 		ON_ARENA(more_claims_than_there_may_be_are_refused),
 		ON_ARENA(a_malformed_request_is_refused),
+		ON_ARENA(a_name_that_is_not_utf8_is_its_claims_alone),
 		ON_ARENA(an_answer_that_the_kubelet_would_not_take_is_refused),
 		ON_ARENA(what_does_not_fit_the_arena_is_refused),
 	};

@@ -235,18 +235,24 @@ static void a_request_without_claims_is_answered(void **state)
 
 static void claims_that_cannot_be_are_answered_with_an_error_each(void **state)
 {
-	static char long_uid[65], long_ns[65], long_name[255];
+	static char long_uid[65];
 	static const struct {
 		struct dra_claim_ref ref;
 		const char *error;
 	} cases[] = {
-		{{"default", "", "c1"}, "the claim has no uid"},
-		{{"default", "../x", "c1"}, "the claim's uid has a character that no uid has"},
-		{{"default", "a\nb", "c1"}, "the claim's uid has a character that no uid has"},
-		{{"default", "a\x7f", "c1"}, "the claim's uid has a character that no uid has"},
-		{{"default", long_uid, "c1"}, "the claim's uid is too long"},
-		{{long_ns, "u", "c1"}, "the claim's namespace is too long"},
-		{{"default", "v", long_name}, "the claim's name is too long"},
+		{{"default", "", "c1"}, "\"\" is no uid of a claim"},
+		{{"default", "../x", "c1"}, "\"../x\" is no uid of a claim"},
+		{{"default", "a\nb", "c1"}, "\"a\nb\" is no uid of a claim"},
+		{{"default", "A", "c1"}, "\"A\" is no uid of a claim"},
+		{{"default", "a-", "c1"}, "\"a-\" is no uid of a claim"},
+		{{"default", long_uid, "c1"},
+			"\"uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu\" is no uid of "
+			"a claim"},
+		{{"Default", "u", "c1"}, "\"Default\" is no namespace"},
+		{{"default", "v", "c/1"}, "\"c/1\" is no name of a claim"},
+		/* one that is not UTF-8 is refused alone */
+		{{"default", "w", "c\xff"}, "\"c?\" is no name of a claim"},
+		{{"\xff", "x", "c1"}, "\"?\" is no namespace"},
 	};
 	enum { NR = sizeof cases / sizeof cases[0] };
 	struct world *w = *state;
@@ -254,8 +260,6 @@ static void claims_that_cannot_be_are_answered_with_an_error_each(void **state)
 	struct dra_claim_answer want[NR + 1];
 
 	memset(long_uid, 'u', sizeof long_uid - 1);
-	memset(long_ns, 'n', sizeof long_ns - 1);
-	memset(long_name, 'c', sizeof long_name - 1);
 	for (size_t i = 0; i < NR; i++) {
 		ref[i] = cases[i].ref;
 		want[i] = (struct dra_claim_answer){ref[i].uid, failed(w, cases[i].error)};
@@ -266,6 +270,37 @@ static void claims_that_cannot_be_are_answered_with_an_error_each(void **state)
 	assert_int_equal(s->code, RPC_OK);
 	assert_true(is_message(s, answers(w, want, NR + 1)));
 	assert_int_equal(w->nr_asked, 1);
+}
+
+static void every_claim_is_unprepared_whatever_its_names_are(void **state)
+{
+	static const struct dra_claim_ref ref[] = {{"", "", ""}, {"Default", "A", "C"},
+		{"\xff", "a-", "\xff"}, {"default", "../x", "c1"}};
+	enum { NR = sizeof ref / sizeof *ref };
+	struct dra_claim_answer want[NR];
+	struct world *w = *state;
+	struct seen *s = call(&w->base, UNPREPARE, request(w, ref, NR));
+
+	for (size_t i = 0; i < NR; i++)
+		want[i] = (struct dra_claim_answer){ref[i].uid, {0}};
+	assert_int_equal(s->code, RPC_OK);
+	assert_true(is_message(s, answers(w, want, NR)));
+	assert_int_equal(w->nr_unprepared, NR);
+}
+
+/* It would be the key of its answer. */
+static void a_uid_that_is_not_utf8_is_an_invalid_argument(void **state)
+{
+	struct world *w = *state;
+	static const char *const method[] = {PREPARE, UNPREPARE};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct seen *s = call(&w->base, method[i], request_of(w, "u\xff"));
+
+		assert_int_equal(s->code, RPC_INVALID_ARGUMENT);
+		assert_non_null(strstr(s->text, "uid is not UTF-8"));
+	}
+	assert_int_equal(w->nr_asked + w->nr_unprepared, 0);
 }
 
 static void a_claim_that_is_there_twice_is_asked_for_once(void **state)
@@ -296,7 +331,7 @@ static void a_call_is_answered_when_all_its_claims_are(void **state)
 	dra_prepared(w->job[0], &device, 1);
 	UNTIL(&w->base, s->nr_ended);
 	struct dra_claim_answer want[] = {{"u", prepared(w, DRA_V1)}, {"v", failed(w, "no")},
-		{"", failed(w, "the claim has no uid")}};
+		{"", failed(w, "\"\" is no uid of a claim")}};
 	assert_int_equal(s->code, RPC_OK);
 	assert_true(is_message(s, answers(w, want, 3)));
 }
@@ -476,6 +511,8 @@ int main(void)
 		WITH_WORLD(a_device_that_is_not_utf8_is_an_error_of_its_claim),
 		WITH_WORLD(a_request_without_claims_is_answered),
 		WITH_WORLD(claims_that_cannot_be_are_answered_with_an_error_each),
+		WITH_WORLD(every_claim_is_unprepared_whatever_its_names_are),
+		WITH_WORLD(a_uid_that_is_not_utf8_is_an_invalid_argument),
 		WITH_WORLD(a_claim_that_is_there_twice_is_asked_for_once),
 		WITH_WORLD(a_call_is_answered_when_all_its_claims_are),
 		WITH_WORLD(a_job_may_be_answered_when_nobody_waits_any_more),
