@@ -14,9 +14,8 @@ struct node_pod {
 
 struct node;
 
-/* An empty node. All arguments are borrowed. NULL, with the kubelet's words, when its managers
- * would not start: options that exclude each other, reservations that do not add up, too many NUMA
- * nodes. */
+/* An empty node, with settings that settings_check_kubelet() has taken. All arguments are borrowed.
+ * NULL, with the kubelet's words, when the CPUs to reserve cannot be found. */
 struct node *node_new(const struct topo *t, const struct settings *s,
 	const struct device_resource *resources, unsigned nr_resources, struct err *e);
 void node_free(struct node *n);

@@ -269,8 +269,10 @@ void settings_reload(struct settings *s, const struct settings *wanted);
  * node, and, with a machine (t may be NULL), that its CPUs, NUMA nodes and huge page sizes exist
  * and that the reservations fit into them. 0, -EINVAL or -E2BIG; the text names the key. */
 int settings_check(const struct settings *s, const struct topo *t, struct err *e);
-/* The part of it that a kubelet checks of gates for resources of pods. 0 or -EINVAL. */
-int settings_check_pod_level(const struct settings *s, struct err *e);
+/* The part of it that a kubelet checks when it starts, in the kubelet's order: feature gates,
+ * reservedSystemCPUs, options of its Topology and CPU managers, the number of NUMA nodes. As
+ * settings_check(); t is not NULL. */
+int settings_check_kubelet(const struct settings *s, const struct topo *t, struct err *e);
 
 /* The same for a daemon, which others wait for: mergeVisitBudget must have a bound, 1 to
  * MERGE_VISIT_BUDGET_MAX. A step takes some 20 ns, twice as long on a slow machine: that is a small

@@ -102,14 +102,24 @@ static bool check_kubelet_options(struct checking *c)
 	return settings_go_on(c, CPU_OPTIONS, rc ? err_add(c->e, rc, place) : 0);
 }
 
-static int check_reserved_cpus(const struct settings *s, const struct topo *t, struct err *e)
+/* kubelet cmd/kubelet/app getReservedCPUs() */
+static int check_reserved_cpus_exist(const struct settings *s, const struct topo *t, struct err *e)
 {
 	struct cpuset missing = cpuset_minus(s->reserved_cpus, &t->cpus);
 	char list[SETTING_SHOWN];
 
-	if (!cpuset_empty(&missing))
-		return err_set(e, EINVAL, "reservedSystemCPUs: %s has no CPU %s", t->name,
-			cpuset_format(&missing, list, sizeof list));
+	return cpuset_empty(&missing)
+		       ? 0
+		       : err_set(e, EINVAL, "reservedSystemCPUs: %s has no CPU %s", t->name,
+				 cpuset_format(&missing, list, sizeof list));
+}
+
+static int check_reserved_cpus(const struct settings *s, const struct topo *t, struct err *e)
+{
+	int rc = check_reserved_cpus_exist(s, t, e);
+
+	if (rc)
+		return rc;
 	if (settings_reserved_cpu_count(s) >= t->nr_cpus)
 		return err_set(e, EINVAL, "%s: no CPU is left for containers",
 			cpuset_empty(&s->reserved_cpus) ? "systemReserved.cpu, kubeReserved.cpu"
@@ -256,7 +266,7 @@ static int check_advice_order(const struct settings *s, struct err *e)
 	return rc < 0 ? rc : 0;
 }
 
-int settings_check_pod_level(const struct settings *s, struct err *e)
+static int check_pod_level(const struct settings *s, struct err *e)
 {
 	if (s->gates.pod_level_resource_managers && !s->gates.pod_level_resources)
 		return err_set(e, EINVAL,
@@ -317,14 +327,16 @@ static int check_namespaces(const struct settings *s, struct err *e)
 
 		if (*profile && profiles_find(&s->profiles, profile) == s->profiles.nr)
 			return err_set(e, EINVAL,
-				NAMESPACES ".%u.wishes.quiet: " PROFILES " has no \"%s\"", i, profile);
+				NAMESPACES ".%u.wishes.quiet: " PROFILES " has no \"%s\"", i,
+				profile);
 		if (!*s->namespaces.at[i].names)
 			return err_set(e, EINVAL,
 				NAMESPACES ".%u: which namespaces it is for is missing: names", i);
 		if (s->namespaces.at[i].reserved && !settings_reserved_cpu_count(s))
 			return err_set(e, EINVAL,
 				NAMESPACES ".%u.reserved: no CPU is reserved: set "
-					   "reservedSystemCPUs, or systemReserved.cpu", i);
+					   "reservedSystemCPUs, or systemReserved.cpu",
+				i);
 	}
 	return 0;
 }
@@ -353,7 +365,7 @@ static const struct {
 	{"deviceClaims.enabled", check_device_claims},
 	{"schedulerHint.order", check_advice_order},
 	{"ui.address", check_ui_address},
-	{GATES ".PodLevelResourceManagers", settings_check_pod_level},
+	{GATES ".PodLevelResourceManagers", check_pod_level},
 	{GATES ".PodLevelResourceManagers", check_pods_are_known},
 };
 
@@ -391,6 +403,18 @@ static int settings_check_all(struct checking *c)
 							   : "reservedSystemCPUs",
 			check_reserved_cpus(c->s, c->t, c->e));
 	return c->rc;
+}
+
+int settings_check_kubelet(const struct settings *s, const struct topo *t, struct err *e)
+{
+	struct checking c = {.s = s, .t = t, .e = e};
+	int rc = check_pod_level(s, e);
+
+	if (!rc)
+		rc = check_reserved_cpus_exist(s, t, e);
+	if (!rc)
+		(void)check_kubelet_options(&c);
+	return rc ? rc : c.rc;
 }
 
 int settings_check(const struct settings *s, const struct topo *t, struct err *e)

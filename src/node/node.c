@@ -18,10 +18,10 @@ struct node {
 static int node_reserve_cpus(struct books *b, struct err *e)
 {
 	const struct settings *s = b->s;
-	int rc = cpus_check_options(b->t, &s->cpu_options, s->topology_policy, e);
+	int rc = 0;
 
 	b->reserved = s->reserved_cpus;
-	if (!rc && cpuset_empty(&b->reserved))
+	if (cpuset_empty(&b->reserved))
 		rc = cpus_reserve(
 			b->t, &s->cpu_options, settings_reserved_cpu_count(s), &b->reserved, e);
 	if (rc)
@@ -34,9 +34,7 @@ static int node_reserve_cpus(struct books *b, struct err *e)
 struct node *node_new(const struct topo *t, const struct settings *s,
 	const struct device_resource *resources, unsigned nr_resources, struct err *e)
 {
-	int rc = policy_check_nodes(s->topology_policy, t->ids.nr, s->max_allowable_numa_nodes, e);
-
-	if (rc || nr_resources > POD_DEVICES_MAX)
+	if (nr_resources > POD_DEVICES_MAX)
 		return NULL;
 	struct node *n = xcalloc(1, sizeof *n);
 	n->books = (struct books){

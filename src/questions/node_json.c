@@ -125,8 +125,6 @@ static int node_json_read_kubelets_settings(json_t *settings, struct question *q
 	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
 	q->settings.device_memory = DEVICE_MEMORY_INCLUDE; /* it knows no difference */
 	int rc = node_json_read_settings(settings, q, e);
-	if (!rc)
-		rc = settings_check_pod_level(&q->settings, e);
 	if (!q->settings.max_allowable_numa_nodes)
 		q->settings.max_allowable_numa_nodes = KUBELET_MAX_NODES;
 	return rc;
@@ -410,8 +408,9 @@ static int answer_pods(const struct question *q, const json_t *steps, struct are
 	struct run r = {.q = q, .arena = a, .work = work};
 	struct err why;
 
-	r.node = node_new(
-		&q->machine.topo, &q->settings, q->machine.resource, q->machine.nr_resources, &why);
+	if (!settings_check_kubelet(&q->settings, &q->machine.topo, &why))
+		r.node = node_new(&q->machine.topo, &q->settings, q->machine.resource,
+			q->machine.nr_resources, &why);
 	if (r.node && q->settings.memory_manager_policy == MANAGER_STATIC &&
 		memory_check_reserved(&q->machine.topo, &q->settings, q->node_allocatable,
 			q->nr_node_allocatable, &why)) {

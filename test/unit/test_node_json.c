@@ -76,6 +76,7 @@ static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 #define CPUS     "\"cpus\":[[0,0,0,0,0],[1,1,0,0,0]]"
 #define MACHINE  "\"machine\":{" ONE_NODE "," CPUS "}"
 #define POD      "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}"
+#define STATIC   "\"cpuManagerPolicy\":\"static\","
 #define STEPS(x) "{" MACHINE ",\"settings\":{},\"steps\":[" x "]}"
 
 static void an_unreadable_question_is_reported_with_its_place(void **state)
@@ -177,6 +178,58 @@ static void a_missing_machine_is_an_error_and_a_refused_one_is_an_answer(void **
 	arena_fini(&a);
 }
 
+/* Whole pods, and settings with which a kubelet refuses to start: decide refuses with the text that
+ * the check of numafitd's settings has for them. */
+static void settings_that_stop_a_kubelet_are_refused_as_the_check_refuses_them(void **state)
+{
+	static const struct {
+		const char *settings, *says;
+	} table[] = {
+		{STATIC "\"cpuManagerPolicyOptions\":{\"align-by-socket\":\"true\"}",
+			"new static policy error: CPU Manager Policy Alpha-level Options not "
+			"enabled, but option \"align-by-socket\" provided"},
+		{STATIC "\"cpuManagerPolicyOptions\":{\"align-by-socket\":\"false\"}",
+			"new static policy error: CPU Manager Policy Alpha-level Options not "
+			"enabled, but option \"align-by-socket\" provided"},
+		{STATIC "\"featureGates\":{\"CPUManagerPolicyBetaOptions\":\"false\"},"
+			"\"cpuManagerPolicyOptions\":{\"distribute-cpus-across-numa\":\"true\"}",
+			"new static policy error: CPU Manager Policy Beta-level Options not "
+			"enabled, but option \"distribute-cpus-across-numa\" provided"},
+		{"\"topologyManagerPolicy\":\"restricted\",\"topologyManagerPolicyOptions\":"
+		 "{\"numa-allocation-strategy\":\"most-allocated\"}",
+			"topology manager policy alpha-level options not enabled, but option "
+			"\"numa-allocation-strategy\" provided"},
+		{"\"cpuManagerPolicy\":\"none\",\"cpuManagerPolicyOptions\":"
+		 "{\"strict-cpu-reservation\":\"true\",\"full-pcpus-only\":\"false\"}",
+			"new none policy error: None policy: received unsupported "
+			"options=map[full-pcpus-only:false strict-cpu-reservation:true]"},
+		{STATIC "\"featureGates\":{\"PodLevelResourceManagers\":\"true\","
+			"\"PodLevelResources\":\"false\"}",
+			"PodLevelResourceManagers is enabled, but depends on features that are "
+			"disabled: [PodLevelResources]"},
+		{STATIC "\"reservedSystemCPUs\":\"1-2\"", "has no CPU 2"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		char question[1024];
+		struct arena a;
+
+		(void)snprintf(question, sizeof question,
+			"{" MACHINE ",\"settings\":{%s},"
+			"\"steps\":[{\"op\":\"remove\",\"uid\":\"a\"}]}",
+			table[i].settings);
+		arena_init(&a, ARENA_BYTES);
+		json_t *result = answer(question, &a);
+		const char *why = json_string_value(json_object_get(result, "error"));
+
+		if (!why || !strstr(why, table[i].says))
+			fail_msg("case %zu: %s", i, why ? why : "it starts");
+		json_decref(result);
+		arena_fini(&a);
+	}
+}
+
 static void reasons_are_in_the_answer_when_the_question_wants_them(void **state)
 {
 	static const char *const ask[] = {"", ",\"reasons\":true"};
@@ -258,6 +311,8 @@ int main(void)
 		cmocka_unit_test(events_of_a_runtime_are_answered_as_the_daemon_does),
 		cmocka_unit_test(an_unreadable_question_is_reported_with_its_place),
 		cmocka_unit_test(a_missing_machine_is_an_error_and_a_refused_one_is_an_answer),
+		cmocka_unit_test(
+			settings_that_stop_a_kubelet_are_refused_as_the_check_refuses_them),
 		cmocka_unit_test(reasons_are_in_the_answer_when_the_question_wants_them),
 		cmocka_unit_test(a_pods_class_follows_from_what_it_asks_for),
 	};

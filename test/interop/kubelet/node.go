@@ -9,7 +9,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
@@ -107,6 +109,8 @@ func (q *nodeQuestion) machineInfo() *machineInfo {
 
 func (q *nodeQuestion) start() (*kubelet, error) {
 	k, s, info := &kubelet{active: &activePods{}}, q.Settings, q.machineInfo()
+	alpha := string(features.CPUManagerPolicyAlphaOptions)
+	must(feature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{alpha: s.FeatureGates[alpha] == "true"}))
 	var err error
 	if k.topology, err = newTopology(info.Topology, s.TopologyManagerPolicy,
 		s.TopologyManagerScope, s.TopologyManagerPolicyOptions); err != nil {
@@ -389,6 +393,23 @@ func texts(options map[string]bool) map[string]string {
 	return all
 }
 
+// randomStartErrors closes a gate that an option may need, or leaves options to a CPU manager that takes none.
+// Which of two options is refused first is the order of a map upstream.
+func (s *nodeSettings) randomStartErrors(r *random) {
+	alpha := 0
+	for _, name := range []string{"align-by-socket", "distribute-cpus-across-cores"} {
+		if _, there := s.CPUManagerPolicyOptions[name]; there {
+			alpha++
+		}
+	}
+	if alpha > 1 || !r.chance(5) {
+		s.FeatureGates[string(features.CPUManagerPolicyAlphaOptions)] = "true"
+	}
+	if len(s.CPUManagerPolicyOptions) > 0 && r.chance(3) {
+		s.CPUManagerPolicy = "none"
+	}
+}
+
 func (q *nodeQuestion) randomSettings(r *random) {
 	s := &q.Settings
 	s.TopologyManagerPolicy = pick(r, "none", "best-effort", "best-effort", "restricted", "restricted",
@@ -403,6 +424,8 @@ func (q *nodeQuestion) randomSettings(r *random) {
 	if r.chance(60) {
 		s.CPUManagerPolicyOptions = texts(randomCPUOptions(r))
 	}
+	s.FeatureGates = map[string]string{}
+	s.randomStartErrors(r)
 	s.MemoryManagerPolicy = "Static"
 	if r.chance(10) {
 		s.MemoryManagerPolicy = "None"

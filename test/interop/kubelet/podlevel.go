@@ -12,7 +12,9 @@ const podLevelFormName = "podlevel"
 func randomPodLevel(r *random) *nodeQuestion {
 	q := randomNode(r)
 	q.Settings.TopologyManagerScope = pick(r, "pod", "pod", "container")
-	q.Settings.FeatureGates = map[string]string{"PodLevelResources": "true", "PodLevelResourceManagers": "true"}
+	for _, gate := range []string{"PodLevelResources", "PodLevelResourceManagers"} {
+		q.Settings.FeatureGates[gate] = "true"
+	}
 	for i := range q.Steps {
 		if p := q.Steps[i].Pod; p != nil {
 			p.Spec.Resources = nil
