@@ -60,6 +60,7 @@ struct http_exchange {
 	bool began, waits;
 	bool dropped; /* its client is gone */
 	char *query, *body;
+	bool odd_path;                /* its path has a control character */
 	size_t len, cap, passed_over; /* bytes of the body */
 	size_t held;                  /* of held_max */
 	bool crowded;                 /* there is no room for the body */
@@ -220,6 +221,23 @@ static void exchange_drop_body(struct http_exchange *x)
 	x->len = x->cap = 0;
 }
 
+/* Whether a path, as it came, has one, if only as %XX: libmicrohttpd ends the path that it decodes
+ * at a NUL. */
+static bool has_control_character(const char *path, size_t len)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < len && !found; i++) {
+		unsigned char c = (unsigned char)path[i];
+
+		found = c < ' ' || c == 0x7f;
+		if (c == '%' && len - i > 2)
+			found = path[i + 1] == '0' || path[i + 1] == '1' ||
+				strncasecmp(path + i, "%7f", 3) == 0;
+	}
+	return found;
+}
+
 /* The request line is there; its URI as it came. */
 static void *request_begins(void *ctx, const char *uri, struct MHD_Connection *connection)
 {
@@ -229,6 +247,7 @@ static void *request_begins(void *ctx, const char *uri, struct MHD_Connection *c
 	x->s = ctx;
 	x->connection = connection;
 	x->query = xstrdup(query ? query + 1 : "");
+	x->odd_path = has_control_character(uri, query ? (size_t)(query - uri) : strlen(uri));
 	return x;
 }
 
@@ -376,6 +395,37 @@ static void exchange_refuse_body(struct http_exchange *x)
 		x, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain", text, sizeof text - 1, NULL);
 }
 
+/* Headers by which a request is let in or read. With two of a kind a proxy in front may have
+ * believed the other one. */
+static const char *const single_headers[] = {MHD_HTTP_HEADER_HOST, MHD_HTTP_HEADER_CONTENT_TYPE,
+	MHD_HTTP_HEADER_CONTENT_LENGTH, "Sec-Fetch-Site"};
+enum { NR_SINGLE_HEADERS = sizeof single_headers / sizeof *single_headers };
+
+static enum MHD_Result count_single_header(
+	void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	unsigned *nr = ctx;
+
+	(void)kind, (void)value;
+	for (unsigned i = 0; i < NR_SINGLE_HEADERS; i++)
+		nr[i] += strcasecmp(name, single_headers[i]) == 0;
+	return MHD_YES;
+}
+
+/* RFC 9112, 3.2: a server answers 400. NULL: the request is well-formed. */
+static const char *exchange_malformed(struct http_exchange *x)
+{
+	unsigned nr[NR_SINGLE_HEADERS] = {0};
+
+	if (x->odd_path)
+		return "the path has a control character\n";
+	(void)MHD_get_connection_values(x->connection, MHD_HEADER_KIND, count_single_header, nr);
+	for (unsigned i = 0; i < NR_SINGLE_HEADERS; i++)
+		if (nr[i] > 1)
+			return "a header is there twice\n";
+	return NULL;
+}
+
 /* The headers are there. A body that nobody wants is not waited for. */
 static enum MHD_Result exchange_begin(struct http_exchange *x, const char *method, const char *path)
 {
@@ -388,7 +438,11 @@ static enum MHD_Result exchange_begin(struct http_exchange *x, const char *metho
 	door_set(x->client->guest, DOOR_ASKS);
 	bool too_large = text_u64(length, strlen(length), o->body_max, &number, NULL) == -ERANGE;
 	bool some = number || *request_header(x->connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-	if (too_large)
+	const char *malformed = exchange_malformed(x);
+	if (malformed)
+		exchange_set_answer(
+			x, MHD_HTTP_BAD_REQUEST, "text/plain", malformed, strlen(malformed), NULL);
+	else if (too_large)
 		exchange_refuse_body(x);
 	else if (o->no_body && some)
 		exchange_hand_over(x, method, path);

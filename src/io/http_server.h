@@ -13,7 +13,10 @@
  * addresses, and with all of them taken the oldest that says nothing makes room. Times count
  * from where they begin, however many bytes come or go meanwhile: first_ms for the handshake and
  * the head of the first request, request_ms for a request's body, twice idle_s for the next request
- * and for taking an answer. */
+ * and for taking an answer.
+ *
+ * A request whose path has a control character (as "%00", too), or that has Host, Content-Type,
+ * Content-Length or Sec-Fetch-Site twice, is answered with 400 and never handed over. */
 struct http_server;
 struct http_exchange; /* one request, until it is answered */
 
@@ -22,8 +25,8 @@ struct http_request {
 	const char *query;         /* what is behind '?', as it came, or "" */
 	const char *type;          /* Content-Type, or "" */
 	const char *host;          /* Host, or "" */
-	const char *site;          /* Sec-Fetch-Site, by which browsers say whose page asks, or "" */
-	const char *body;          /* with a NUL behind it */
+	const char *site; /* Sec-Fetch-Site, by which browsers say whose page asks, or "" */
+	const char *body; /* with a NUL behind it */
 	size_t len;
 	bool local; /* the client is on this machine (loopback) */
 };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <ui/guard.h>
 #include <unistd.h>
 
 enum {
@@ -241,17 +242,34 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whether it was asked for by a method that it takes; else it is answered. */
-static bool takes_method(struct http_exchange *exchange, const struct http_request *r, bool reads)
+static bool takes_read(struct http_exchange *exchange, const struct http_request *r)
 {
-	bool takes = reads ? text_equal(r->method, "GET") || text_equal(r->method, "HEAD")
-			   : text_equal(r->method, "POST");
+	bool takes = text_equal(r->method, "GET") || text_equal(r->method, "HEAD");
 
 	if (!takes)
-		send_text(exchange, PAGE_NOT_ALLOWED,
-			reads ? "GET is expected\n" : "POST is expected\n",
-			reads ? "Allow: GET, HEAD" : "Allow: POST");
+		send_text(exchange, PAGE_NOT_ALLOWED, "GET is expected\n", "Allow: GET, HEAD");
 	return takes;
+}
+
+/* Without certificates of clients a web page in a browser on this machine could call the loopback address.
+ * With certificates, or insecure: true, clients name the service as they like. */
+static bool takes_call(
+	const struct extender *x, struct http_exchange *exchange, const struct http_request *r)
+{
+	bool here = !*x->config.client_ca_file && !x->config.insecure;
+	const struct ui_visit visit = {.method = r->method,
+		.path = r->path,
+		.host = r->host,
+		.site = r->site,
+		.type = r->type,
+		.hosts = here ? UI_HOSTS_LOOPBACK : UI_HOSTS_ANY};
+	const char *why = NULL;
+	int refused = ui_guard_call(&visit, &why);
+
+	if (refused)
+		send_text(
+			exchange, refused, why, refused == PAGE_NOT_ALLOWED ? "Allow: POST" : NULL);
+	return !refused;
 }
 
 static bool answer_page(
@@ -262,7 +280,7 @@ static bool answer_page(
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
 		if (!text_equal(name, pages[i].name))
 			continue;
-		if (takes_method(exchange, r, true))
+		if (takes_read(exchange, r))
 			pages[i].show(x, exchange);
 		return true;
 	}
@@ -275,7 +293,7 @@ static void handle_request(void *ctx, struct http_exchange *exchange, const stru
 
 	for (unsigned i = 0; i < NR_EXTENDER_VERBS; i++)
 		if (text_equal(name, extender_verb_name(i))) {
-			if (takes_method(exchange, r, false))
+			if (takes_call(ctx, exchange, r))
 				answer_scheduler(ctx, exchange, (enum extender_verb)i, r);
 			return;
 		}

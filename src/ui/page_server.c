@@ -52,7 +52,12 @@ static void send_page_text(struct http_exchange *x, int status, const char *text
 static void on_page_request(void *ctx, struct http_exchange *x, const struct http_request *r)
 {
 	const struct page_server_options *o = &((struct page_server *)ctx)->o;
-	const struct ui_visit visit = {r->method, r->path, r->host, r->site, o->any_address};
+	const struct ui_visit visit = {.method = r->method,
+		.path = r->path,
+		.host = r->host,
+		.site = r->site,
+		.type = r->type,
+		.hosts = o->any_address ? UI_HOSTS_ADDRESSES : UI_HOSTS_LOOPBACK};
 	struct ui_asset file;
 	const char *why;
 	int refused = ui_guard(&visit, &why);

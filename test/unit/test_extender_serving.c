@@ -148,6 +148,41 @@ static void odd_requests_are_refused_with_a_reason(void **state)
 	assert_int_equal(rig_ask(r, "/healthz", NULL), FAKE_OK);
 }
 
+/* What a web page in a browser on this machine can send, and by a name that leads here. */
+static void a_web_page_cannot_have_a_pod_bound(void **state)
+{
+	static const char bind[] = "{\"PodName\":\"a\",\"PodNamespace\":\"d\",\"PodUID\":\"u\","
+				   "\"Node\":\"n\"}";
+	static const struct {
+		const char *headers, *status;
+	} rows[] = {
+		{"Host: 127.0.0.1\r\nContent-Type: text/plain\r\n", "415"},
+		{"Host: 127.0.0.1\r\n", "415"},
+		{"Host: rebound.example.com\r\nContent-Type: application/json\r\n", "403"},
+		{"Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
+		 "Sec-Fetch-Site: cross-site\r\n",
+			"403"},
+		{"Host: 127.0.0.1\r\nHost: a\r\nContent-Type: application/json\r\n", "400"},
+	};
+	struct rig *r = *state;
+
+	start(r);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[512], got[256] = "";
+		int fd = connect_to(r);
+
+		int len = snprintf(text, sizeof text,
+			"POST /bind HTTP/1.1\r\n%sContent-Length: %zu\r\n\r\n%s", rows[i].headers,
+			strlen(bind), bind);
+		assert_int_equal(write(fd, text, (size_t)len), len);
+		assert_true(read(fd, got, sizeof got - 1) > 0);
+		if (strncmp(got + strlen("HTTP/1.1 "), rows[i].status, 3) != 0)
+			fail_msg("row %zu: %s", i, got);
+		(void)close(fd);
+	}
+	assert_int_equal(r->nr_binds, 0);
+}
+
 static void a_request_without_an_end_does_not_hold_up_others(void **state)
 {
 	enum { SLOW = 100 }; /* more than there may be at a time */
@@ -512,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(thousands_of_nodes_are_answered),
 		T(odd_requests_are_refused_with_a_reason),
+		T(a_web_page_cannot_have_a_pod_bound),
 		T(a_request_without_an_end_does_not_hold_up_others),
 		T(all_request_bodies_share_one_budget),
 		T(serving_without_client_certificates_logs_a_warning),

@@ -7,6 +7,7 @@ static void the_request_reaches_the_handler(void **state)
 	} cases[] = {
 		{"GET /a HTTP/1.1\r\n" END, "\r\n\r\nGET /a query= type= body= len=0\n"},
 		{"GET /a?verbose HTTP/1.1\r\n" END, "\nGET /a query=verbose type="},
+		{"GET /a%2500?%00 HTTP/1.1\r\n" END, "\nGET /a%00 query=%00 type="},
 		{"GET /a%62?x=%20y&z HTTP/1.1\r\n" END, "\nGET /ab query=x=%20y&z type="},
 		{"POST /f HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 3\r\n" END
 		 "abc",
@@ -41,6 +42,18 @@ static void a_malformed_http_request_is_refused(void **state)
 		{"nonsense\r\n\r\n", ""},                    /* closed */
 		{"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "}, /* no Host */
 		{"GET / HTTP/9.1\r\n" END, "HTTP/1."},
+		{"GET / HTTP/1.1\r\nHost: a\r\n" END, "HTTP/1.1 400 "}, /* two of them */
+		{"GET / HTTP/1.1\r\nhOST: x\r\n" END, "HTTP/1.1 400 "},
+		{"POST /f HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n" END "ab",
+			"HTTP/1.1 400 "},
+		{"POST /f HTTP/1.1\r\nContent-Type: a\r\nContent-Type: b\r\n" END, "HTTP/1.1 400 "},
+		{"GET /f HTTP/1.1\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n" END,
+			"HTTP/1.1 400 "},
+		{"GET /api/status%00x HTTP/1.1\r\n" END, "HTTP/1.1 400 "},
+		{"GET /%0a HTTP/1.1\r\n" END, "HTTP/1.1 400 "},
+		{"GET /a%1F?b HTTP/1.1\r\n" END, "HTTP/1.1 400 "},
+		{"GET /%7F HTTP/1.1\r\n" END, "HTTP/1.1 400 "},
+		{"GET /\x01 HTTP/1.1\r\n" END, "HTTP/1.1 400 "},
 		{long_uri, "HTTP/1.1 414 "},
 		{long_header, "HTTP/1.1 431 "},
 		{"POST /f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" END "zz\r\n",
