@@ -37,8 +37,8 @@ const char *text_behind(const char *s, const char *prefix);
 /* The place of s in a list of nr words, or -1. */
 int text_index(const char *const *words, unsigned nr, const char *s);
 
-/* Where the text stands, or would stand, in an array of nr elements of size bytes that is sorted by a
- * char * at the beginning of each. */
+/* Where the text stands, or would stand, in an array of nr elements of size bytes that is sorted by
+ * a char * at the beginning of each. */
 size_t text_position(const void *sorted, size_t nr, size_t size, const char *s);
 
 /* Copy the string s (NULL: "") into dst of cap bytes. Returns whether all of it fitted. */
@@ -54,9 +54,21 @@ const char *text_next_word(const char **list, size_t *len);
 bool text_has_word(const char *list, const char *word);
 /* Whether the len bytes at s are well-formed UTF-8 (no surrogates, no overlong forms). */
 bool text_is_utf8(const char *s, size_t len);
-/* Make the string UTF-8, if it is not (a text that was cut to fit may end within a character): each
- * byte beyond ASCII becomes a question mark. */
-void text_make_utf8(char *s);
+/* Read the first character of the len bytes at s (len is not 0). Return its length; *code is its
+ * number in Unicode, or TEXT_NO_CHARACTER (length 1) for a byte with which no well-formed UTF-8
+ * begins. */
+enum { TEXT_NO_CHARACTER = 0x110000 };
+size_t text_character(const char *s, size_t len, uint32_t *code);
+/* True if a terminal or a web page that is given the character shows it, and does nothing else:
+ * false for control characters (of ASCII, newline and tab among them, and U+0080 to U+009F), for
+ * those that turn the direction of the text or break lines, for marks and tags that cannot be seen,
+ * and for TEXT_NO_CHARACTER. */
+bool text_is_shown(uint32_t code);
+/* Make the string one that can be shown, and that is UTF-8 (one that was cut may end within a
+ * character): each byte of what text_is_shown() refuses becomes a question mark; newlines stay with
+ * TEXT_LINES. */
+enum text_lines { TEXT_ONE_LINE, TEXT_LINES };
+void text_make_shown(char *s, enum text_lines lines);
 
 /* The decimal number that is exactly the len bytes at s, at most max, into *out.
  * 0; -EINVAL when it is no such number, -ERANGE when it is above max. */

@@ -110,11 +110,7 @@ void event_message(char out[EVENT_MESSAGE_MAX + 1], const char *message)
 	}
 	(void)memcpy(out, message, len);
 	out[len] = '\0';
-	if (text_is_utf8(out, len))
-		return;
-	for (char *c = out; *c; c++) /* some program's bytes: what is ASCII in it can be read */
-		if (!isascii((unsigned char)*c))
-			*c = '?';
+	text_make_shown(out, TEXT_ONE_LINE);
 }
 
 /* Names end in a letter or a digit, also where they are cut, and before the dot. */

@@ -197,13 +197,54 @@ bool text_is_utf8(const char *s, size_t len)
 	return true;
 }
 
-void text_make_utf8(char *s)
+size_t text_character(const char *s, size_t len, uint32_t *code)
 {
-	if (text_is_utf8(s, strlen(s)))
-		return;
-	for (; *s; s++)
-		if ((unsigned char)*s >= ASCII_END)
-			*s = '?';
+	enum { TAIL_BITS = 6, TAIL_MASK = 0x3f };
+	static const unsigned char lead_mask[] = {0, 0, 0x1f, 0x0f, 0x07};
+	const unsigned char *at = (const unsigned char *)s;
+	size_t nr = *at < ASCII_END ? 1 : utf8_length(at, len);
+
+	*code = nr == 1 ? *at : nr ? *at & lead_mask[nr] : TEXT_NO_CHARACTER;
+	for (size_t i = 1; i < nr; i++)
+		*code = *code << TAIL_BITS | (at[i] & TAIL_MASK);
+	return nr ? nr : 1;
+}
+
+/* Unicode's categories Cc, Zl and Zp, and of Cf those that change how other text is read: bidi
+ * controls (UAX 9), byte order mark, interlinear annotations, tags. */
+static const struct {
+	uint32_t first, last;
+} not_shown[] = {
+	{0x00, 0x1f},
+	{0x7f, 0x9f},
+	{0x061c, 0x061c},
+	{0x200e, 0x200f},
+	{0x2028, 0x202e},
+	{0x2066, 0x2069},
+	{0xfeff, 0xfeff},
+	{0xfff9, 0xfffb},
+	{0xe0000, 0xe007f},
+	{TEXT_NO_CHARACTER, UINT32_MAX},
+};
+
+bool text_is_shown(uint32_t code)
+{
+	for (size_t i = 0; i < sizeof not_shown / sizeof *not_shown; i++)
+		if (code >= not_shown[i].first && code <= not_shown[i].last)
+			return false;
+	return true;
+}
+
+void text_make_shown(char *s, enum text_lines lines)
+{
+	size_t len = strlen(s), nr;
+	uint32_t code;
+
+	for (size_t at = 0; at < len; at += nr) {
+		nr = text_character(s + at, len - at, &code);
+		if (!text_is_shown(code) && !(code == '\n' && lines == TEXT_LINES))
+			memset(s + at, '?', nr);
+	}
 }
 
 int text_u64(const char *s, size_t len, uint64_t max, uint64_t *out, struct err *e)

@@ -105,14 +105,14 @@ static void print_progress(void *ctx, const struct strategy *s, unsigned hour)
 	(void)pthread_mutex_lock(&r->lock);
 	(void)snprintf(line, sizeof line, "numafit-sim: %3u %%, %s: %u:00",
 		++r->nr_hours * PERCENT / all, s->name, hour);
-	(void)fprintf(stderr, "\r%-*s", PROGRESS_WIDTH, line);
+	(void)dprintf(STDERR_FILENO, "\r%-*s", PROGRESS_WIDTH, line);
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
 static void clear_progress(const struct run *r)
 {
 	if (r->one_line)
-		(void)fprintf(stderr, "\r%*s\r", PROGRESS_WIDTH, "");
+		(void)dprintf(STDERR_FILENO, "\r%*s\r", PROGRESS_WIDTH, "");
 }
 
 static void *work(void *ctx)

@@ -1,6 +1,7 @@
 #include <command/command.h>
 #include <command/print.h>
 
+#include <command/safe_output.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -498,11 +499,13 @@ static int run_program(const struct program *p, int argc, char **argv)
 
 int program_run(const struct program *p, int argc, char **argv)
 {
+	safe_output_begin();
 	int code = run_program(p, argc, argv);
+	int rc = safe_output_end();
 
-	if (fflush(stdout) || ferror(stdout)) {
-		(void)fprintf(stderr, "%s: standard output: %s\n", p->name, strerror(errno));
-		return EXIT_CANNOT;
+	if (rc) {
+		(void)fprintf(stderr, "%s: standard output: %s\n", p->name, strerror(-rc));
+		code = EXIT_CANNOT;
 	}
 	return code;
 }

@@ -307,7 +307,7 @@ static void answer_call_with(struct device_plugin *p, struct rpc *r, struct blob
 	arena_init(&a, MEMORY_MAX);
 	int rc = make(p, request, &a, &out, &e);
 	if (rc) {
-		text_make_utf8(e.text); /* a status has to be that */
+		text_make_shown(e.text, TEXT_ONE_LINE); /* a status has to be that */
 		rpc_end(r, rpc_code_of_errno(-rc), e.text);
 	} else {
 		rpc_answer(r, out.data, out.len);

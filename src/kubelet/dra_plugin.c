@@ -80,7 +80,7 @@ static void rpc_end_with(struct rpc *r, struct err *e)
 	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
 		if (codes[i].error == e->code)
 			code = codes[i].code;
-	text_make_utf8(e->text); /* a status has to be that */
+	text_make_shown(e->text, TEXT_ONE_LINE); /* a status has to be that */
 	rpc_end(r, code, e->text);
 }
 
@@ -126,7 +126,7 @@ void dra_failed(struct dra_job *job, const char *text)
 
 	/* an answer without an error would be one of success */
 	(void)text_copy(words, sizeof words, text && *text ? text : "numafit does not say why");
-	text_make_utf8(words);
+	text_make_shown(words, TEXT_ONE_LINE);
 	if (c->kind->encode_error(words, &c->a, &answer, NULL) < 0) {
 		c->no_room = true;
 		answer = (struct blob){0};

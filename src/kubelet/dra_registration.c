@@ -210,7 +210,7 @@ static void dra_on_refused(struct dra_registration *d, const char *why)
 
 	(void)err_set(&e, EPROTO, "the kubelet refuses %s: %s", d->driver,
 		*why ? why : "it does not say why");
-	text_make_utf8(e.text); /* it may have been cut */
+	text_make_shown(e.text, TEXT_ONE_LINE); /* it may have been cut */
 	d->heard = DRA_REGISTRATION_REFUSED;
 	dra_report(d, true, "claims-plugin-refused", &e);
 }

@@ -62,7 +62,7 @@ int ttrpc_response_encode(
 		char *message = arena_strdup(a, r->message);
 
 		if (message)
-			text_make_utf8(message);
+			text_make_shown(message, TEXT_ONE_LINE);
 		status.code = r->status;
 		status.message = pb_string(message);
 		m.status = &status;

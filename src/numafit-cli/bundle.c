@@ -1,3 +1,4 @@
+#include <command/safe_output.h>
 #include <numafit-cli/verbs.h>
 
 #include <codec/machine_text.h>
@@ -298,7 +299,7 @@ static FILE *open_bundle(
 
 	if (o->output && text_equal(o->output, "-")) {
 		if (!isatty(STDOUT_FILENO))
-			return stdout;
+			return safe_output_raw();
 		(void)err_set(
 			e, EINVAL, "an archive is not for a terminal: numafit bundle -o - >FILE");
 		return NULL;

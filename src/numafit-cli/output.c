@@ -1,6 +1,5 @@
 #include <numafit-cli/output.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <numafit/number.h>
 #include <numafit/text.h>
@@ -54,27 +53,6 @@ int option_duration(const struct option_row *o, void *member, char *value, struc
 	return 0;
 }
 
-/* A control character of ASCII, or one of those that Unicode has besides (U+0080 to U+009F), of
- * which terminals understand some. */
-static size_t control_length(const char *at)
-{
-	enum { C1_LEAD = 0xc2, C1_LAST = 0x9f };
-
-	if (iscntrl((unsigned char)*at))
-		return *at != '\n';
-	return (unsigned char)*at == C1_LEAD && at[1] && (unsigned char)at[1] <= C1_LAST ? 2 : 0;
-}
-
-void make_printable(char *text)
-{
-	while (*text) {
-		size_t nr = control_length(text);
-
-		memset(text, '?', nr);
-		text += nr ? nr : 1;
-	}
-}
-
 /* How much of the line of len bytes goes into that many columns: up to the last blank within them,
  * or else the first one behind. */
 static size_t break_line(const char *line, size_t len, size_t columns)
@@ -95,7 +73,7 @@ void print_lines(FILE *to, char *text, int columns)
 {
 	enum { INDENT = 2 };
 
-	make_printable(text);
+	text_make_shown(text, TEXT_LINES);
 	while (*text) {
 		size_t len = strcspn(text, "\n"), room = columns ? (size_t)columns : len;
 
@@ -118,8 +96,8 @@ enum { WATCH_S = 2 };
 
 void screen_clear(void)
 {
-	if (isatty(STDOUT_FILENO))
-		(void)fputs("\033[H\033[2J", stdout);
+	if (isatty(STDOUT_FILENO) && !fflush(stdout))
+		(void)dprintf(STDOUT_FILENO, "\033[H\033[2J");
 }
 
 bool watch_wait(void)

@@ -48,11 +48,8 @@ int option_duration(const struct option_row *o, void *member, char *value, struc
 		.letter = 'w', .name = "watch", .help = (what), .read = option_flag,               \
 		.at = offsetof(type, watch)                                                        \
 	}
-/* Control characters of the text but newlines become "?": nothing that a pod is called, or that a
- * file says, commands a terminal. */
-void make_printable(char *text);
-/* Print a text of lines, made printable; a line of more than `columns` (0: any) is broken at blanks
- * and goes on below, two columns farther right. */
+/* Print a text of lines, made fit to be shown (text_make_shown()); a line of more than `columns`
+ * (0: any) is broken at blanks and goes on below, two columns farther right. */
 void print_lines(FILE *to, char *text, int columns);
 
 /* Clear the screen, where it is one, before what is printed again. */

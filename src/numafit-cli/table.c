@@ -1,7 +1,7 @@
 #include <numafit-cli/table.h>
 
 #include <assert.h>
-#include <numafit-cli/output.h>
+#include <numafit/text.h>
 #include <stdarg.h>
 
 enum { GAP = 2 };
@@ -18,9 +18,7 @@ void table_add(struct table *t, const char *fmt, ...)
 	va_end(ap);
 	if (len < 0)
 		cell = xstrdup("");
-	make_printable(cell);
-	for (char *end = cell; (end = strchr(end, '\n'));)
-		*end = '?';
+	text_make_shown(cell, TEXT_ONE_LINE);
 	*vec_push(&t->cells) = cell;
 }
 

@@ -135,13 +135,15 @@ static void a_message_fits_and_ends_between_two_characters(void **state)
 	}
 }
 
-static void bytes_that_are_not_utf8_are_replaced(void **state)
+static void bytes_that_are_not_utf8_and_control_characters_are_replaced(void **state)
 {
 	char got[EVENT_MESSAGE_MAX + 1], text[EVENT_MESSAGE_MAX * 2];
 
 	(void)state;
 	event_message(got, "caf\xe9: \xc3\xa4");
-	assert_string_equal(got, "caf?: ??");
+	assert_string_equal(got, "caf?: \xc3\xa4");
+	event_message(got, "a\x1b[31m\x7f\n\xc2\x9b\xe2\x80\xae\t.");
+	assert_string_equal(got, "a?[31m????????.");
 	memset(text, '\x80', sizeof text);
 	text[sizeof text - 1] = '\0';
 	event_message(got, text);
@@ -194,7 +196,7 @@ int main(void)
 		cmocka_unit_test(an_event_about_a_hint_has_the_verdict_as_its_annotation),
 		cmocka_unit_test(an_event_has_its_type_and_the_path_of_its_container),
 		cmocka_unit_test(a_message_fits_and_ends_between_two_characters),
-		cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
+		cmocka_unit_test(bytes_that_are_not_utf8_and_control_characters_are_replaced),
 		cmocka_unit_test(the_name_of_an_event_is_a_valid_object_name),
 		cmocka_unit_test(the_longest_event_fits),
 	};
