@@ -70,14 +70,14 @@ static const struct ui_rule ui_rules[] = {
 	{reads_only, UI_NOT_ALLOWED, "only GET and HEAD\n"},
 	{host_is_ours, UI_FORBIDDEN, not_here},
 	{site_may_read, UI_FORBIDDEN, "another site's page may not read this\n"},
-	{NULL},
+	{NULL, 0, NULL},
 };
 static const struct ui_rule call_rules[] = {
 	{posts, UI_NOT_ALLOWED, "POST is expected\n"},
 	{host_is_ours, UI_FORBIDDEN, not_here},
 	{site_is_ours, UI_FORBIDDEN, "another site's page may not call this\n"},
 	{type_is_json, UI_TYPE, "Content-Type: application/json is expected\n"},
-	{NULL},
+	{NULL, 0, NULL},
 };
 
 static int ui_judge(const struct ui_rule *rule, const struct ui_visit *v, const char **why)
