@@ -153,6 +153,8 @@ static void bash_begin(FILE *to, const struct program *p)
 		"%s()\n{\n"
 		"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
 		"\tlocal verb='' verbs='' options='' words='' kind=words operand='' place=() i\n"
+		"\tlocal names=() word quoted\n"
+		"\tCOMPREPLY=()\n"
 		"\n"
 		"\t# bash makes three words of --option=value\n"
 		"\tif [[ $cur == '=' ]]; then\n\t\tcur=''\n"
@@ -175,16 +177,22 @@ static void bash_end(FILE *to, const struct program *p)
 		"\t\tcompopt -o filenames 2>/dev/null ;;\n"
 		"\tdirectory) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")\n"
 		"\t\tcompopt -o filenames 2>/dev/null ;;\n"
-		"\tcontainer) mapfile -t COMPREPLY < <(compgen -W \"$(\"${COMP_WORDS[0]}\" "
-		"explain --list \"${place[@]}\" 2>/dev/null | "
-		"sed 'p; s,^[^/]*/,,; s,/.*,,' | sort -u)\" -- \"$cur\") ;;\n"
-		"\tnamespace) mapfile -t COMPREPLY < <(compgen -W \"$(\"${COMP_WORDS[0]}\" "
-		"explain --list \"${place[@]}\" 2>/dev/null | cut -d/ -f1 | sort -u)\" -- \"$cur\") ;;\n"
+		"\tcontainer) mapfile -t names < <(\"${COMP_WORDS[0]}\" explain --list \"${place[@]}\" "
+		"2>/dev/null | sed 'p; s,^[^/]*/,,; s,/.*,,' | sort -u) ;;\n"
+		"\tnamespace) mapfile -t names < <(\"${COMP_WORDS[0]}\" explain --list \"${place[@]}\" "
+		"2>/dev/null | cut -d/ -f1 | sort -u) ;;\n"
 		"\tsetting) mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
 		"\t\tcompopt -o nospace 2>/dev/null ;;\n"
 		"\twords) mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\") ;;\n"
 		"\t*) COMPREPLY=() ;;\n"
-		"\tesac\n}\n",
+		"\tesac\n"
+		/* names that others chose are never read by the shell: compgen -W would expand them
+		 */
+		"\tfor word in \"${names[@]}\"; do\n"
+		"\t\tprintf -v quoted %q \"$word\"\n"
+		"\t\t[[ $word == -* || ($word != \"$cur\"* && $quoted != \"$cur\"*) ]] || "
+		"COMPREPLY+=(\"$quoted\")\n"
+		"\tdone\n}\n",
 		to);
 	(void)fprintf(to, "complete -F %s %s\n", function_of(p, f), p->name);
 }
@@ -262,13 +270,14 @@ static void zsh_action(
 		(void)putc('}', to);
 		break;
 	case COMPLETE_CONTAINER:
-		(void)fputs("{local -a names; names=(${(f)\"$($service explain --list $place "
-			    "2>/dev/null)\"}); compadd -- $names ${(u)${names#*/}%%/*}}",
+		(void)fputs(
+			"{local -a names; names=(${(f)\"$($service explain --list $place "
+			"2>/dev/null)\"}); compadd -- ${names:#-*} ${(u)${${names#*/}%%/*}:#-*}}",
 			to);
 		break;
 	case COMPLETE_NAMESPACE:
-		(void)fprintf(to, "{compadd -- ${(u)${(f)\"$($service explain --list $place "
-				  "2>/dev/null)\"}%%%%/*}}");
+		(void)fprintf(to, "{compadd -- ${(u)${${(f)\"$($service explain --list $place "
+				  "2>/dev/null)\"}%%%%/*}\\:#-*}}");
 		break;
 	case COMPLETE_NOTHING:
 		(void)putc(' ', to);
@@ -491,9 +500,9 @@ static void fish_print(FILE *to, const struct program *p)
 		"function _%s_names\n\tset -l words (commandline -opc)\n"
 		"\tset -l at (contains -i -- --run-directory $words)\n"
 		"\tand set -l place $words[$at..(math $at + 1)]\n"
-		"\t$words[1] explain --list $place 2>/dev/null\nend\n"
+		"\t$words[1] explain --list $place 2>/dev/null | string match -v -- \"-*\"\nend\n"
 		"function _%s_pods\n\t_%s_names | string replace -r '^[^/]*/([^/]*).*' '$1' | "
-		"sort -u\nend\n"
+		"string match -v -- \"-*\" | sort -u\nend\n"
 		"complete -c %s -f\n",
 		p->name, f, f, f, f, f, p->name);
 	if (p->commands[0]->name) {

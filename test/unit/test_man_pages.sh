@@ -164,4 +164,50 @@ for shell in bash zsh fish; do
 	run "$shell completes a file" 0 offers $shell '(.*/)?test_man_pages.sh' numafit replay test/unit/test_man_p
 	run "$shell offers no verb behind a verb" 1 offers $shell status numafit status st
 done
+# Names that somebody else made: a shell is to take them as data
+mkdir "$dir/fake" "$dir/empty"
+cat >"$dir/names" <<'X'
+n/a$(touch made)/c
+n/b`touch made`/c
+n/d"e'f/c
+n/g h/c
+n/i;touch made;/c
+n/j*\/c
+$(touch made)/k/c
+-rf/--all/c
+n/-x/--apply
+X
+printf '#!/bin/sh\ncat "%s/names"\n' "$dir" >"$dir/fake/numafit"
+chmod +x "$dir/fake/numafit"
+hostile() { # SHELL WORD...
+	(
+		PATH=$dir/fake:$PATH
+		here=$PWD
+		cd "$dir/empty" || exit 1
+		case $1 in
+		bash) shift && bash "$dir/complete.bash" "$dir/numafit.bash" "$@" ;;
+		zsh) shift && timeout 60 zsh -f "$here/test/unit/zsh_complete.zsh" "$dir/numafit.zsh" "$dir" "$*" ;;
+		fish) shift && line=$* && fish --no-config -c "source $dir/numafit.fish; complete -C '$line'" | cut -f1 ;;
+		esac
+	) >"$dir/offered" 2>"$dir/err"
+	cat "$dir/offered"
+}
+for shell in bash zsh fish; do
+	for word in '' n/ 'n/a$' 'n/b`' 'n/d' 'n/g' -; do
+		run "$shell completes \"$word\" of hostile names" 0 hostile $shell numafit explain "$word"
+		see "without running them" [ ! -e "$dir/empty/made" ]
+		case $word in '' | n/) see "and offers those" grep -q 'touch' "$dir/offered" ;; esac
+		see "and no name as an option" sh -c "! grep -qxE -e '-rf.*|-x' '$dir/offered'"
+	done
+	run "$shell completes a hostile namespace" 0 hostile $shell numafit refusals -n ''
+	see "without running it" [ ! -e "$dir/empty/made" ]
+done
+hostile bash numafit explain 'n/' >/dev/null
+cat >"$dir/read.bash" <<'X'
+while read -r word; do eval "set -- $word"; printf '%s\n' "$#:$*"; done
+X
+(cd "$dir/empty" && bash "$dir/read.bash" <"$dir/offered") >"$dir/read"
+run "what bash inserts is one word each" 1 grep -v '^1:' "$dir/read"
+see "which is the name" grep -qxF '1:n/a$(touch made)/c' "$dir/read"
+see "and runs nothing" [ ! -e "$dir/empty/made" ]
 finish
