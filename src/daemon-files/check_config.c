@@ -127,6 +127,20 @@ static void print_kubelet_conflict(const struct settings *s, const char *setting
 			s->kubelet_config, mode_words[beside_mode(s, "cpuManagerPolicy")]);
 }
 
+/* Others who can write what numafitd reads when it starts. */
+static void print_writers(const struct settings *s)
+{
+	char journal[SETTINGS_PATH_MAX + sizeof "/journal"];
+	const char *const paths[] = {s->run_directory, journal};
+	struct err e;
+
+	(void)snprintf(journal, sizeof journal, "%s/journal", s->run_directory);
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		if (file_check_own(paths[i], &e) == -EPERM)
+			(void)printf("warning: runDirectory: %s: numafitd believes what is there\n",
+				e.text);
+}
+
 void check_config_print(const struct settings *s, const struct topo *t,
 	const struct settings *asked, const struct config_sections *of_file)
 {
@@ -142,6 +156,7 @@ void check_config_print(const struct settings *s, const struct topo *t,
 	if (auth_check(s->kubeconfig, s->kube_context, &e) > 0)
 		(void)printf("apiServer.kubeconfig not checked: %s\n", e.text);
 	print_kubelet_conflict(s, setting);
+	print_writers(s);
 	for (unsigned i = 0, nr = settings_idle(asked, idle); i < nr; i++)
 		(void)printf("warning: %s: it changes no decision: %s\n", idle[i].key, idle[i].why);
 	if (s->mode == MODE_SHADOW && (s->nrt || s->numatopology) &&

@@ -8,6 +8,7 @@
 #include <numafit/mem.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIRST_CAP = 4096 };
@@ -105,4 +106,21 @@ int file_set(const char *path, const char *text, struct err *e)
 bool file_is_gone(int rc)
 {
 	return rc == -ENOENT || rc == -ENODEV;
+}
+
+int file_check_own(const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	if (S_ISLNK(st.st_mode))
+		return err_set(e, EPERM, "%s is a symbolic link", path);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return err_set(e, EPERM, "%s belongs to user %u", path, (unsigned)st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(e, EPERM, "%s can be written by %s (mode %04o)", path,
+			st.st_mode & S_IWOTH ? "every user" : "its group",
+			(unsigned)(st.st_mode & 07777));
+	return 0;
 }

@@ -9,6 +9,10 @@
  * at all. What is longer than the caller wants is an error, and never a piece of it. Errors are
  * open(2)'s and read(2)'s, and -EFBIG; the text begins with the path. */
 
+/* Whether only root and this process's user can write what is at path, and it is no symbolic link.
+ * 0; -EPERM with text that begins with the path and says who else can; -errno (-ENOENT: nothing is
+ * there). */
+int file_check_own(const char *path, struct err *e);
 /* All of path, at most max bytes, into *text with a NUL behind it, which the caller frees; *len
  * (len may be NULL) is how many there are, NULs among them. 0, or -errno with text. Nobody is
  * waited for: of a FIFO that is what is in it, and -EAGAIN when a writer has it open and has
@@ -21,8 +25,8 @@ int file_read_waiting(const char *path, size_t max, char **text, size_t *len, st
  * number; else buf holds nothing. */
 int file_read_into(const char *path, char *buf, size_t cap, struct err *e);
 
-/* Set a file that is there, the kernel's or one like it, to the text by one write(2). 0, or -errno with
- * text: open(2)'s and write(2)'s. */
+/* Set a file that is there, the kernel's or one like it, to the text by one write(2). 0, or -errno
+ * with text: open(2)'s and write(2)'s. */
 int file_set(const char *path, const char *text, struct err *e);
 
 /* Of an error (-errno): the file, or what a file of the kernel is of, is there no more. */

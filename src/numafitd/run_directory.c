@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <io/file.h>
 #include <io/journal.h>
 #include <io/log.h>
 #include <limits.h>
@@ -50,6 +51,22 @@ static int open_lock(const char *path)
 	return fd;
 }
 
+/* What is read from there is believed: the journal says which container has which CPUs. */
+static void warn_of_writers(const char *dir, const char *journal)
+{
+	const char *const paths[] = {dir, journal};
+	char text[512];
+	struct err e;
+
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		if (file_check_own(paths[i], &e) == -EPERM)
+			log_line(LOG_WARN, "journal-not-ours",
+				"error=%s action=\"let root alone write the run directory and the "
+				"journal, remove the journal and restart numafitd: it takes over what "
+				"runs\"",
+				log_text(text, sizeof text, e.text));
+}
+
 int run_directory_claim(struct daemon *d, struct err *e)
 {
 	const char *dir = d->settings.run_directory;
@@ -75,6 +92,7 @@ int run_directory_claim(struct daemon *d, struct err *e)
 	if (ftruncate(lock, 0) == 0)
 		(void)!dprintf(lock, "%d\n", (int)getpid());
 	d->run.lock = lock;
+	warn_of_writers(dir, d->run.journal_path);
 	return 0;
 }
 
