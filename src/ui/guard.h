@@ -10,7 +10,7 @@
 enum ui_hosts {
 	UI_HOSTS_LOOPBACK,  /* localhost and loopback addresses, with any port */
 	UI_HOSTS_ADDRESSES, /* any address as well */
-	UI_HOSTS_ANY        /* names as well: clients are told apart otherwise, or not at all */
+	UI_HOSTS_ANY /* names as well: the certificate of a client counts, or every client may */
 };
 
 struct ui_visit {
