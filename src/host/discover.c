@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <host/machine_find.h>
 #include <host/machine_hwloc.h>
+#include <host/machine_kernel.h>
 #include <host/machine_numa.h>
+#include <host/machine_tree.h>
 #include <io/file.h>
 #include <numafit/mem.h>
 #include <string.h>
@@ -22,35 +24,43 @@ static int load_text(const char *path, struct topo *out, struct err *e)
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
-/* What libnuma has to add to what hwloc found, and where they differ. */
-static void check_this(struct topo *t, void (*note)(void *ctx, const char *text), void *ctx)
+/* libnuma's answers beside what was read from the same kernel's files. */
+static void check_this(const struct topo *t, const struct correction_sink *to)
 {
+	struct correction unchecked = {.kind = CORRECTION_UNCHECKED, .source = SOURCE_LIBNUMA};
 	struct topo numa;
-	struct err doubt = {0};
 
-	if (machine_from_numa(&numa, &doubt) == 0) {
-		machine_borrow_distances(t, &numa);
-		if (note)
-			machine_compare(t, &numa, note, ctx);
-	} else if (note) {
-		(void)err_add(&doubt, 0, "this machine could not be checked with libnuma");
-		note(ctx, doubt.text);
-	}
+	if (machine_from_numa(&numa, &unchecked.why) == 0)
+		machine_compare(t, &numa, SOURCE_LIBNUMA, to);
+	else
+		correction_send(to, &unchecked);
 }
 
 static int load_hwloc(enum hwloc_place place, const char *path, struct topo *out,
-	void (*note)(void *ctx, const char *text), void *ctx, struct err *e)
+	const struct correction_sink *to, struct err *e)
 {
+	auto_free struct topo *hwloc = xcalloc(1, sizeof *hwloc);
+
+	topo_init(hwloc, path);
 	topo_init(out, path);
-	int rc = machine_from_hwloc(place, path, out, e);
-	if (!rc && place == PLACE_THIS)
-		check_this(out, note, ctx);
+	int rc = machine_from_hwloc(place, path, hwloc, to, e);
+	if (!rc && place == PLACE_XML)
+		*out = *hwloc;
+	else if (!rc)
+		rc = machine_from_kernel(place == PLACE_TREE ? path : "", hwloc, out, to, e);
+	if (!rc && cpuset_empty(&out->cpus) && !cpuset_empty(&out->nodeless))
+		rc = err_set(e, EINVAL, "none of its CPUs belongs to a NUMA node");
+	if (!rc && place == PLACE_TREE)
+		rc = machine_tree_compare(path, out, e);
+	if (!rc && place == PLACE_THIS && to->note)
+		check_this(out, to);
 	if (!rc)
 		rc = topo_seal(out, e);
 	return rc ? err_add(e, rc, "%s", place == PLACE_THIS ? "this machine" : path) : 0;
 }
 
-static int load_path(const char *path, struct topo *out, struct err *e)
+static int load_path(
+	const char *path, struct topo *out, const struct correction_sink *to, struct err *e)
 {
 	static const char xml[] = ".xml";
 	size_t len = strlen(path), suffix = sizeof xml - 1;
@@ -63,9 +73,9 @@ static int load_path(const char *path, struct topo *out, struct err *e)
 	if (stat(path, &st) != 0)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		rc = load_hwloc(PLACE_TREE, path, out, NULL, NULL, e);
+		rc = load_hwloc(PLACE_TREE, path, out, to, e);
 	else if (len > suffix && strcmp(path + len - suffix, xml) == 0)
-		rc = load_hwloc(PLACE_XML, path, out, NULL, NULL, e);
+		rc = load_hwloc(PLACE_XML, path, out, to, e);
 	else
 		rc = load_text(path, out, e);
 	if (rc)
@@ -74,20 +84,21 @@ static int load_path(const char *path, struct topo *out, struct err *e)
 	return 0;
 }
 
-int machine_load(const char *what, struct topo *out, void (*note)(void *ctx, const char *text),
-	void *ctx, struct err *e)
+int machine_load(const char *what, struct topo *out,
+	void (*note)(void *ctx, const struct correction *c), void *ctx, struct err *e)
 {
+	const struct correction_sink to = {note, ctx};
 	auto_free char *found = NULL;
 	struct topo t;
 	int rc;
 
 	if (strcmp(what, "this") == 0) {
-		rc = load_hwloc(PLACE_THIS, what, &t, note, ctx, e);
+		rc = load_hwloc(PLACE_THIS, what, &t, &to, e);
 	} else if (strchr(what, '/')) {
-		rc = load_path(what, &t, e);
+		rc = load_path(what, &t, &to, e);
 	} else {
 		found = machine_find(what, e);
-		rc = found ? load_path(found, &t, e) : -ENOENT;
+		rc = found ? load_path(found, &t, &to, e) : -ENOENT;
 	}
 	if (rc == 0)
 		*out = t;

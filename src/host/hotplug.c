@@ -1,15 +1,13 @@
 #include <host/hotplug.h>
 
 #include <errno.h>
-#include <io/file.h>
+#include <host/cpumask.h>
+#include <host/node_files.h>
 #include <limits.h>
 #include <numafit/text.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MEMINFO_MAX = 16 << 10, NUMBER_MAX = 32 };
-static const uint64_t kib = 1024;
 
 static const char *without_slash(const char *root)
 {
@@ -20,15 +18,11 @@ static const char *without_slash(const char *root)
 static int read_cpus_that_are(
 	const char *name, const char *root, struct cpuset *cpus, struct err *e)
 {
-	char path[PATH_MAX], list[CPUSET_TEXT_MAX];
+	char path[PATH_MAX];
 
 	(void)snprintf(
 		path, sizeof path, "%s/sys/devices/system/cpu/%s", without_slash(root), name);
-	int len = file_read_into(path, list, sizeof list, e);
-	if (len < 0)
-		return len;
-	int rc = cpuset_parse(cpus, list, (size_t)len, e);
-	return rc ? err_add(e, rc, "%s", path) : 0;
+	return cpulist_read(path, cpus, e);
 }
 
 int hotplug_read_cpus(const char *root, struct cpuset *online, struct err *e)
@@ -49,90 +43,36 @@ int hotplug_read_offline(const char *root, struct cpuset *offline, struct err *e
 	return rc;
 }
 
-/* "Node 0 MemTotal:       16326460 kB" somewhere in it. */
-static int read_total(const char *directory, uint64_t *bytes, struct err *e)
+/* The NUMA node is gone; or the kernel knows no NUMA nodes, and nothing comes or goes. */
+static void read_no_node(const char *root, const struct topo_node *known, uint64_t *memory)
 {
-	static const char key[] = "MemTotal:";
-	char path[PATH_MAX + sizeof "/meminfo"], text[MEMINFO_MAX];
+	char directory[PATH_MAX];
 
-	(void)snprintf(path, sizeof path, "%s/meminfo", directory);
-	int rc = file_read_into(path, text, sizeof text, e);
-	if (rc < 0)
-		return rc;
-	const char *at = strstr(text, key);
-	if (!at)
-		return err_set(e, EINVAL, "%s: there is no %s", path, key);
-	at += sizeof key - 1;
-	at += strspn(at, " ");
-	uint64_t number;
-	rc = text_u64(at, strspn(at, "0123456789"), UINT64_MAX / kib, &number, e);
-	if (rc)
-		return err_add(e, rc, "%s", path);
-	*bytes = number * kib;
-	return 0;
-}
-
-/* A size that the kernel has none of any more is no directory of its own, either. */
-static int read_huge_pages(
-	const char *directory, uint64_t page_bytes, uint64_t *bytes, struct err *e)
-{
-	char path[PATH_MAX + sizeof "/hugepages/hugepages-kB/nr_hugepages" + NUMBER_MAX],
-		text[NUMBER_MAX];
-	uint64_t nr = 0;
-
-	(void)snprintf(path, sizeof path, "%s/hugepages/hugepages-%llukB/nr_hugepages", directory,
-		(unsigned long long)(page_bytes / kib));
-	int rc = file_read_into(path, text, sizeof text, e);
-	if (rc == -ENOENT)
-		rc = 0;
-	else if (rc >= 0)
-		rc = text_u64(text, strcspn(text, "\n"), UINT64_MAX / page_bytes, &nr, e);
-	if (!rc)
-		*bytes = nr * page_bytes;
-	return rc;
-}
-
-/* A tree that was recorded may lack the list: then it is as it was. */
-static int read_cpulist(const char *directory, struct cpuset *cpus, struct err *e)
-{
-	char path[PATH_MAX + sizeof "/cpulist"], list[CPUSET_TEXT_MAX];
-
-	(void)snprintf(path, sizeof path, "%s/cpulist", directory);
-	int len = file_read_into(path, list, sizeof list, e);
-	if (len < 0)
-		return len == -ENOENT ? 0 : len;
-	*cpus = (struct cpuset){0};
-	if (strspn(list, "\n") == (size_t)len) /* memory alone */
-		return 0;
-	int rc = cpuset_parse(cpus, list, (size_t)len, e);
-	return rc ? err_add(e, rc, "%s", path) : 0;
+	(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node", root);
+	bool gone = access(directory, F_OK) == 0;
+	for (unsigned k = 0; k < TOPO_KINDS; k++)
+		memory[k] = gone ? 0 : known->memory[k];
 }
 
 int hotplug_read_node(
 	const char *root, const struct topo *t, unsigned node, struct hotplug *now, struct err *e)
 {
 	uint64_t *memory = now->memory[node];
-	char directory[PATH_MAX];
+	unsigned id = t->ids.id[node];
 
-	(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node/node%u",
-		without_slash(root), t->ids.id[node]);
-	int rc = read_total(directory, &memory[0], e);
-	if (rc == -ENOENT) { /* the node is gone; or the kernel knows no nodes, and nothing comes or
-				goes */
-		(void)snprintf(directory, sizeof directory, "%s/sys/devices/system/node",
-			without_slash(root));
-		bool gone = access(directory, F_OK) == 0;
-
-		now->of_node[node] = t->node[node].cpus;
-		for (unsigned k = 0; k < TOPO_KINDS; k++)
-			memory[k] = gone ? 0 : t->node[node].memory[k];
+	root = without_slash(root);
+	now->of_node[node] = t->node[node].cpus;
+	int rc = node_files_memory(root, id, &memory[0], e);
+	if (rc == -ENOENT) {
+		read_no_node(root, &t->node[node], memory);
 		return 0;
 	}
-	now->of_node[node] = t->node[node].cpus;
-	if (!rc)
-		rc = read_cpulist(directory, &now->of_node[node], e);
+	if (!rc) { /* a tree that was recorded may lack the list: then it is as it was */
+		rc = node_files_cpus(root, id, &now->of_node[node], e);
+		rc = rc == -ENOENT ? 0 : rc;
+	}
 	for (unsigned k = 1; !rc && k < t->nr_kinds; k++)
-		rc = read_huge_pages(directory, t->page_bytes[k], &memory[k], e);
+		rc = node_files_huge_pages(root, id, t->page_bytes[k], &memory[k], e);
 	return rc;
 }
 
@@ -166,11 +106,18 @@ bool hotplug_differs(const struct topo *t, const struct hotplug *now)
 
 bool hotplug_contradicts(const struct topo *t, const struct hotplug *now)
 {
+	struct cpuset confirmed = {0};
+
+	nodeset_each (n, t->nodes) {
+		struct cpuset right = cpuset_and(now->of_node[n], &t->node[n].cpus);
+
+		confirmed = cpuset_or(confirmed, &right);
+	}
 	nodeset_each (n, t->nodes) {
 		struct cpuset listed = cpuset_and(now->of_node[n], &t->cpus);
 		struct cpuset elsewhere = cpuset_minus(listed, &t->node[n].cpus);
 
-		if (!cpuset_empty(&elsewhere))
+		if (!cpuset_within(&elsewhere, &confirmed))
 			return true;
 	}
 	return false;

@@ -9,7 +9,7 @@
 
 struct hotplug {
 	struct cpuset online;
-	struct cpuset isolated; /* isolated.h */
+	struct cpuset isolated;                 /* isolated.h */
 	struct cpuset of_node[NODES_MAX];       /* as each NUMA node lists its own */
 	uint64_t memory[NODES_MAX][TOPO_KINDS]; /* bytes, as struct topo has them */
 	struct nodeset device_memory; /* nodes that are a device's by now (device_memory.h) */
@@ -26,7 +26,8 @@ int hotplug_read_node(
 
 /* Whether *t is not as *now says, by what comes and goes. */
 bool hotplug_differs(const struct topo *t, const struct hotplug *now);
-/* Whether *t has a CPU on another node than that which lists it: it was read wrongly. */
+/* Whether *t has a CPU on another NUMA node than those that list the CPU: the machine was read
+ * wrongly. */
 bool hotplug_contradicts(const struct topo *t, const struct hotplug *now);
 /* The machine *known, of which all CPUs are known that have been online so far, as it is now. 0;
  * -ENXIO: CPUs are online of which it knows nothing; else as topo_seal(). */

@@ -1,8 +1,8 @@
 #include <host/irq.h>
 
+#include <host/cpumask.h>
 #include <numafit/text.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,40 +17,6 @@ bool irq_file(const char *number, char file[TUNABLE_FILE_MAX])
 		return false;
 	(void)snprintf(file, TUNABLE_FILE_MAX, TUNABLE_IRQS "/%s/smp_affinity_list", number);
 	return true;
-}
-
-static int nibble_of(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-/* Groups of 32 bits, the highest one first, commas between them. */
-static int parse_mask(const char *text, struct cpuset *out, struct err *e)
-{
-	const size_t len = strlen(text);
-	struct cpuset cpus = {0};
-	unsigned bit = 0;
-
-	for (size_t i = len; i-- > 0;) {
-		const int nibble = nibble_of(text[i]);
-
-		if (text[i] == ',')
-			continue;
-		if (nibble < 0)
-			return err_set(e, EINVAL, "\"%.64s\" is no mask of CPUs", text);
-		for (unsigned k = 0; k < NIBBLE_BITS; k++)
-			if (nibble >> k & 1 && bit + k >= CPUSET_BITS)
-				return err_set(e, ERANGE, "\"%.64s\" has a CPU above %d", text,
-					CPUSET_BITS - 1);
-			else if (nibble >> k & 1)
-				cpuset_add(&cpus, bit + k);
-		bit += NIBBLE_BITS;
-	}
-	*out = cpus;
-	return len ? 0 : err_set(e, EINVAL, "it is empty");
 }
 
 static void format_mask(const struct cpuset *cpus, struct text *to)
@@ -74,7 +40,7 @@ static bool is_mask(const char *file)
 
 int irq_parse(const char *file, const char *text, struct cpuset *out, struct err *e)
 {
-	int rc = is_mask(file) ? parse_mask(text, out, e)
+	int rc = is_mask(file) ? cpumask_parse(text, out, e)
 			       : cpuset_parse(out, text, strlen(text), e);
 
 	return rc ? err_add(e, rc, "/%s", file) : 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <host/device_memory.h>
 #include <host/isolated.h>
+#include <host/machine_dropped.h>
 #include <host/machine_tree.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
@@ -236,46 +237,94 @@ static hwloc_obj_t hwloc_node_of_cpu(hwloc_topology_t h, unsigned cpu)
 	return numa;
 }
 
-/* Sockets go by the kernel's number, as in the kubelet, but some firmware makes up huge ones. */
-static bool sockets_are_numbered(hwloc_topology_t h)
-{
-	hwloc_obj_t package = NULL;
+/* Objects of one type, numbered in the order of their first CPUs. hwloc's own logical indexes begin
+ * anew at each depth, and caches that hold packages here and are held by one there are at two
+ * depths. */
+struct numbering {
+	struct cpuset seen; /* first CPUs of those that have a number */
+	uint16_t number[CPUSET_BITS];
+	unsigned next;
+};
 
-	while ((package = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PACKAGE, package)))
-		if (package->os_index >= CPUSET_BITS)
-			return false;
-	return true;
+static unsigned number_of_object(struct numbering *n, hwloc_obj_t object)
+{
+	unsigned first = (unsigned)hwloc_bitmap_first(object->cpuset);
+
+	if (!cpuset_has(&n->seen, first))
+		n->number[first] = (uint16_t)n->next++;
+	cpuset_add(&n->seen, first);
+	return n->number[first];
 }
 
-static int hwloc_add_cpus(hwloc_topology_t h, struct topo *t, struct err *e)
+/* What is gathered of cores, sockets and caches, CPU by CPU. */
+struct cpu_parts {
+	bool sockets_have_numbers; /* the kernel's, as in the kubelet; some firmware makes up huge
+				      ones */
+	struct numbering sockets, caches;
+	struct cpuset without_package, without_cache; /* CPUs for which hwloc has none */
+};
+
+static int check_cpu_ids(hwloc_topology_t h, struct cpu_parts *parts, struct err *e)
 {
-	bool numbered = sockets_are_numbered(h);
 	hwloc_obj_t pu = NULL;
-	int rc = 0;
 
-	while (rc == 0 && (pu = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PU, pu))) {
-		hwloc_obj_t node = hwloc_node_of_cpu(h, pu->os_index);
-		hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_CORE, pu);
+	parts->sockets_have_numbers = true;
+	while ((pu = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PU, pu))) {
 		hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_PACKAGE, pu);
-		hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_L3CACHE, pu);
 
-		/* Without one: its node is offline. The kubelet does not see such CPUs either
-		 * (cadvisor goes by the CPUs in each node's folder). */
-		if (!node && pu->os_index >= CPUSET_BITS)
+		if (pu->os_index >= CPUSET_BITS)
 			return err_set(e, ERANGE, "CPU %u: ids must be below %d", pu->os_index,
 				CPUSET_BITS);
-		if (!node) {
-			cpuset_add(&t->nodeless, pu->os_index);
-			continue;
-		}
-		unsigned socket =
-			package ? (numbered ? package->os_index : package->logical_index) : 0;
-		unsigned first = core ? (unsigned)hwloc_bitmap_first(core->cpuset) : pu->os_index;
-		rc = topo_add_cpu(t, pu->os_index, (unsigned)node_index(&t->ids, node->os_index),
-			first, socket, l3 ? l3->logical_index : socket, e);
+		if (package && package->os_index >= CPUSET_BITS)
+			parts->sockets_have_numbers = false;
 	}
-	if (rc == 0 && cpuset_empty(&t->cpus) && !cpuset_empty(&t->nodeless))
-		rc = err_set(e, EINVAL, "none of its CPUs belongs to a NUMA node");
+	return 0;
+}
+
+static int hwloc_add_cpu(
+	hwloc_topology_t h, hwloc_obj_t pu, struct topo *t, struct cpu_parts *parts, struct err *e)
+{
+	unsigned cpu = pu->os_index;
+	hwloc_obj_t node = hwloc_node_of_cpu(h, cpu);
+	hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_CORE, pu);
+	hwloc_obj_t package = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_PACKAGE, pu);
+	hwloc_obj_t l3 = hwloc_get_ancestor_obj_by_type(h, HWLOC_OBJ_L3CACHE, pu);
+	unsigned first = core ? (unsigned)hwloc_bitmap_first(core->cpuset) : cpu;
+	unsigned cache = l3 ? number_of_object(&parts->caches, l3) : 0, socket = 0;
+
+	if (package && parts->sockets_have_numbers)
+		socket = package->os_index;
+	else if (package)
+		socket = number_of_object(&parts->sockets, package);
+	else
+		cpuset_add(&parts->without_package, cpu);
+	if (!l3)
+		cpuset_add(&parts->without_cache, cpu);
+	if (node)
+		return topo_add_cpu(t, cpu, (unsigned)node_index(&t->ids, node->os_index), first,
+			socket, cache, e);
+	/* its node is offline, or hwloc has dropped the node */
+	cpuset_add(&t->nodeless, cpu);
+	t->cpu[cpu] = (struct topo_cpu){
+		.core = (uint16_t)first, .socket = (uint16_t)socket, .uncore = (uint16_t)cache};
+	return 0;
+}
+
+/* root: of the kernel's files; NULL: there are none. */
+static int hwloc_add_cpus(hwloc_topology_t h, const char *root, struct topo *t,
+	const struct correction_sink *to, struct err *e)
+{
+	struct cpu_parts parts = {0};
+	hwloc_obj_t pu = NULL;
+
+	int rc = check_cpu_ids(h, &parts, e);
+	while (rc == 0 && (pu = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PU, pu)))
+		rc = hwloc_add_cpu(h, pu, t, &parts, e);
+	if (rc == 0)
+		machine_add_packages(
+			root, &parts.without_package, parts.sockets_have_numbers, t, to);
+	if (rc == 0)
+		machine_add_caches(root, &parts.without_cache, t, to);
 	return rc;
 }
 
@@ -312,8 +361,36 @@ static int hwloc_add_distances(hwloc_topology_t h, struct topo *t, struct err *e
 	return rc;
 }
 
-int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t, struct err *e)
+/* What an XML leaves open: whether a NUMA node that has no CPUs of its own is memory alone, or one
+ * that hwloc could not place. */
+static void note_doubts(hwloc_topology_t h, const struct topo *t, const struct correction_sink *to)
 {
+	static const char ordinary[] = "DRAM";
+	hwloc_obj_t numa = NULL;
+
+	while ((numa = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_NUMANODE, numa))) {
+		struct correction c = {
+			.kind = CORRECTION_DOUBT, .source = SOURCE_HWLOC, .node = numa->os_index};
+		int node = node_index(&t->ids, numa->os_index);
+		bool is_known = numa->subtype && strcmp(numa->subtype, ordinary) != 0;
+
+		cpuset_each (cpu, &t->cpus)
+			if (hwloc_bitmap_isset(numa->cpuset, cpu))
+				cpuset_add(&c.theirs, cpu);
+		if (node >= 0 && cpuset_empty(&t->node[node].cpus) && !is_known &&
+			!cpuset_empty(&c.theirs))
+			correction_send(to, &c);
+	}
+	if (t->ids.nr > 1 && !t->has_distances)
+		correction_send(to, &(struct correction){.kind = CORRECTION_NO_DISTANCES,
+					    .source = SOURCE_HWLOC,
+					    .node = t->ids.id[0]});
+}
+
+int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
+	const struct correction_sink *to, struct err *e)
+{
+	const char *root = place == PLACE_XML ? NULL : place == PLACE_TREE ? path : "";
 	hwloc_topology_t h;
 
 	if (hwloc_topology_init(&h))
@@ -321,18 +398,20 @@ int machine_from_hwloc(enum hwloc_place place, const char *path, struct topo *t,
 	int rc = hwloc_load(h, place, path, e);
 	if (rc == 0)
 		rc = hwloc_add_nodes(h, t, e);
-	if (rc == 0 && place != PLACE_XML)
-		nodeset_each (n, device_memory_read(place == PLACE_TREE ? path : "", &t->ids))
+	if (rc == 0 && root)
+		nodeset_each (n, device_memory_read(root, &t->ids))
 			if (rc == 0)
 				rc = topo_set_device_memory(t, n, e);
-	if (rc == 0 && place != PLACE_XML)
-		t->isolated = isolated_read(place == PLACE_TREE ? path : "");
+	if (rc == 0 && root)
+		t->isolated = isolated_read(root);
 	if (rc == 0)
-		rc = hwloc_add_cpus(h, t, e);
-	if (rc == 0 && place == PLACE_TREE)
-		rc = machine_tree_compare(path, t, e);
-	if (rc == 0)
-		rc = hwloc_add_distances(h, t, e);
+		rc = hwloc_add_cpus(h, root, t, to, e);
+	if (rc == 0 && hwloc_add_distances(h, t, root ? NULL : e) < 0) {
+		t->has_distances = false; /* the kernel's own table is looked at, too */
+		rc = root ? 0 : -EINVAL;
+	}
+	if (rc == 0 && !root)
+		note_doubts(h, t, to);
 	t->this_machine = place == PLACE_THIS;
 	hwloc_topology_destroy(h);
 	return rc;

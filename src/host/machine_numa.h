@@ -8,11 +8,4 @@
  * topo.h. */
 int machine_from_numa(struct topo *t, struct err *e);
 
-/* Fill in the distances of *t, which has none, from *numa where that has the same nodes. */
-void machine_borrow_distances(struct topo *t, const struct topo *numa);
-
-/* Call note() with each difference between the two in nodes, CPUs and distances. */
-void machine_compare(const struct topo *hwloc, const struct topo *numa,
-	void (*note)(void *ctx, const char *text), void *ctx);
-
 #endif

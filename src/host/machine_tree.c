@@ -1,8 +1,8 @@
 #include <host/machine_tree.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <host/device_memory.h>
+#include <host/node_files.h>
 #include <io/file.h>
 #include <limits.h>
 #include <numafit/text.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char cpus_path[] = "sys/devices/system/cpu", nodes_path[] = "sys/devices/system/node";
+static const char cpus_path[] = "sys/devices/system/cpu";
 static const char refusal[] = "not a recorded tree";
 
 static int check_is_folder(const char *tree, const char *part)
@@ -32,27 +32,6 @@ static int check_folder(const char *tree, const char *part, struct err *e)
 	return error ? err_set(e, EINVAL, "%s: %s: %s", refusal, part, strerror(error)) : 0;
 }
 
-/* The numbers of the part's folders that are called prefix and a number: "cpu12", not "cpufreq". */
-static struct cpuset list_numbered(const char *tree, const char *part, const char *prefix)
-{
-	char path[PATH_MAX];
-	struct cpuset numbers = {0};
-	const struct dirent *entry;
-	uint64_t number;
-
-	(void)snprintf(path, sizeof path, "%s/%s", tree, part);
-	DIR *d = opendir(path);
-	while (d && (entry = readdir(d))) {
-		const char *digits = text_behind(entry->d_name, prefix);
-
-		if (digits && !text_u64(digits, strlen(digits), CPUSET_BITS - 1, &number, NULL))
-			cpuset_add(&numbers, (unsigned)number);
-	}
-	if (d)
-		(void)closedir(d);
-	return numbers;
-}
-
 /* The CPUs that are online in it. Where no list says so: those that have a topology, as a kernel
  * takes it away from offline ones. */
 static int read_online(const char *tree, struct cpuset *online, struct err *e)
@@ -66,7 +45,8 @@ static int read_online(const char *tree, struct cpuset *online, struct err *e)
 		rc = cpuset_parse(online, text, (size_t)len, e);
 		return rc ? err_add(e, -EINVAL, "%s: %s/online", refusal, cpus_path) : 0;
 	}
-	struct cpuset all = list_numbered(tree, cpus_path, "cpu");
+	(void)snprintf(path, sizeof path, "%s/%s", tree, cpus_path);
+	struct cpuset all = numbered_entries(path, "cpu");
 	*online = (struct cpuset){0};
 	cpuset_each (cpu, &all) {
 		(void)snprintf(text, sizeof text, "%s/cpu%u/topology", cpus_path, cpu);
@@ -121,7 +101,7 @@ int machine_tree_check(const char *path, struct err *e)
 
 static int nothing_there(const char *part, unsigned number, const char *below, struct err *e)
 {
-	return err_set(e, EINVAL, "%s%u%s: hwloc reads nothing there: files are missing or damaged",
+	return err_set(e, EINVAL, "%s%u%s: nothing is read there: files are missing or damaged",
 		part, number, below);
 }
 
@@ -135,7 +115,7 @@ int machine_tree_compare(const char *path, const struct topo *t, struct err *e)
 	missing = cpuset_minus(online, &known);
 	cpuset_each (cpu, &missing)
 		return nothing_there("sys/devices/system/cpu/cpu", cpu, "/topology", e);
-	nodes = list_numbered(path, nodes_path, "node");
+	nodes = node_files_folders(path);
 	cpuset_each (id, &nodes) {
 		/* where the environment makes hwloc hide the memory of GPUs, nothing is missing */
 		const struct node_ids it = {.nr = 1, .id = {(uint16_t)id}};

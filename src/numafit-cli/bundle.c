@@ -7,7 +7,9 @@
 #include <io/file.h>
 #include <io/journal.h>
 #include <numafit-cli/ask.h>
+#include <numafit-cli/output.h>
 #include <numafit-cli/redact_json.h>
+#include <numafit-cli/output.h>
 #include <numafit-cli/run_directory.h>
 #include <numafit-cli/tar.h>
 #include <numafit/mem.h>
@@ -81,8 +83,9 @@ static int make_machine(struct bundle *b, const struct bundle_part *p, FILE *to,
 {
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
 	auto_free char *buf = xcalloc(MACHINE_TEXT_MAX, 1);
+	struct correction_lines comments = {to, "# "};
 	struct text out;
-	int rc = machine_load("this", t, NULL, NULL, e);
+	int rc = machine_load("this", t, print_correction, &comments, e);
 
 	(void)b, (void)p;
 	if (rc)

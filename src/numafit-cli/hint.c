@@ -6,6 +6,7 @@
 #include <host/discover.h>
 #include <io/loop.h>
 #include <numafit/mem.h>
+#include <numafit-cli/output.h>
 #include <numafit-cli/wording.h>
 #include <stdio.h>
 #include <string.h>
@@ -275,12 +276,6 @@ static const struct option_row check_rows[] = {
 	{0},
 };
 
-static void print_hint_note(void *ctx, const char *text)
-{
-	(void)ctx;
-	(void)fprintf(stderr, "numafit hint: note: %s\n", text);
-}
-
 static int encode_hint(struct question *q, struct err *e)
 {
 	auto_free char *text = NULL;
@@ -407,7 +402,8 @@ static int read_hint(const struct call *c, struct question *q)
 
 	if (code >= 0)
 		return code;
-	if (machine_load(q->machine, &q->t, print_hint_note, NULL, &e))
+	struct correction_lines notes = {stderr, "numafit hint: "};
+	if (machine_load(q->machine, &q->t, print_correction, &notes, &e))
 		return call_fail(c, EXIT_CANNOT, &e);
 	for (size_t i = 0; i < q->of_nodes.nr; i++) {
 		const struct of_nodes *n = &q->of_nodes.at[i];

@@ -94,6 +94,15 @@ void print_lines(FILE *to, char *text, int columns)
 
 enum { WATCH_S = 2 };
 
+void print_correction(void *ctx, const struct correction *c)
+{
+	const struct correction_lines *lines = ctx;
+	char buf[CORRECTION_TEXT_MAX];
+
+	(void)fprintf(lines->to, "%s%s: %s\n", lines->before,
+		correction_is_doubt(c) ? "doubtful" : "corrected", correction_text(c, buf));
+}
+
 void screen_clear(void)
 {
 	if (isatty(STDOUT_FILENO) && !fflush(stdout))

@@ -2,6 +2,8 @@
 #define NUMAFIT_CLI_OUTPUT_H
 
 #include <command/command.h>
+#include <host/correction.h>
+#include <stdio.h>
 
 /* Options that several verbs have. */
 
@@ -51,6 +53,14 @@ int option_duration(const struct option_row *o, void *member, char *value, struc
 /* Print a text of lines, made fit to be shown (text_make_shown()); a line of more than `columns`
  * (0: any) is broken at blanks and goes on below, two columns farther right. */
 void print_lines(FILE *to, char *text, int columns);
+
+/* Where corrections of a machine go, a line each, and what stands before each. */
+struct correction_lines {
+	FILE *to;
+	const char *before;
+};
+/* A note() of machine_load(): print the correction to the struct correction_lines at ctx. */
+void print_correction(void *ctx, const struct correction *c);
 
 /* Clear the screen, where it is one, before what is printed again. */
 void screen_clear(void);

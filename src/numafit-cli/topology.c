@@ -3,6 +3,7 @@
 #include <codec/machine_text.h>
 #include <host/discover.h>
 #include <numafit/mem.h>
+#include <numafit-cli/output.h>
 #include <numafit-cli/table.h>
 #include <numafit/text.h>
 #include <stdio.h>
@@ -34,10 +35,12 @@ static const struct option_row rows[] = {
 	{0},
 };
 
-static void print_topology_note(void *ctx, const char *text)
+static void print_corrections(const struct corrections *found, FILE *to, const char *before)
 {
-	(void)ctx;
-	(void)fprintf(stderr, "numafit topology: note: %s\n", text);
+	struct correction_lines lines = {to, before};
+
+	for (size_t i = 0; i < found->nr; i++)
+		print_correction(&lines, &found->at[i]);
 }
 
 /* The fewest decimals that are exact, or one where three are not enough. */
@@ -57,7 +60,8 @@ static int print_average(const struct topo *t, struct nodeset nodes)
 	return EXIT_DONE;
 }
 
-static int average_distance(const struct call *c, const struct topo *t, const char *list)
+static int average_distance(const struct call *c, const struct topo *t,
+	const struct corrections *found, const char *list)
 {
 	struct nodeset nodes;
 	struct err e = {0};
@@ -66,16 +70,18 @@ static int average_distance(const struct call *c, const struct topo *t, const ch
 		return call_misused(c, "--average %s: %s", list, e.text);
 	if (nodeset_empty(nodes))
 		return call_misused(c, "--average needs at least one NUMA node");
+	print_corrections(found, stderr, "numafit topology: ");
 	return print_average(t, nodes);
 }
 
-static int export_machine(const struct topo *t)
+static int export_machine(const struct topo *t, const struct corrections *found)
 {
 	auto_free char *buf = xcalloc(MACHINE_TEXT_MAX, 1);
 	struct text out;
 
 	text_init(&out, buf, MACHINE_TEXT_MAX);
 	machine_text_write(t, &out);
+	print_corrections(found, stdout, "# ");
 	(void)fputs(buf, stdout);
 	return EXIT_DONE;
 }
@@ -138,7 +144,7 @@ static void print_distances(const struct topo *t)
 	table_fini(&tab);
 }
 
-static int show_topology(const struct topo *t)
+static int show_topology(const struct topo *t, const struct corrections *found)
 {
 	char list[CPUSET_TEXT_MAX];
 
@@ -152,12 +158,16 @@ static int show_topology(const struct topo *t)
 			cpuset_format(&t->nodeless, list, sizeof list));
 	(void)printf("\n");
 	print_distances(t);
+	if (found->nr)
+		(void)printf("\n");
+	print_corrections(found, stdout, "");
 	return EXIT_DONE;
 }
 
 static int run_topology(const struct call *c)
 {
 	struct options o = {.machine = "this"};
+	struct corrections found = {0};
 	struct topo t;
 	struct err e = {0};
 	int code = call_read(c, &o);
@@ -166,18 +176,24 @@ static int run_topology(const struct call *c)
 		return code;
 	if (o.average && o.export)
 		return call_misused(c, "--average and --export exclude each other");
-	if (machine_load(o.machine, &t, print_topology_note, NULL, &e))
-		return call_fail(c, EXIT_CANNOT, &e);
-	if (o.average)
-		return average_distance(c, &t, o.average);
-	return o.export ? export_machine(&t) : show_topology(&t);
+	if (machine_load(o.machine, &t, corrections_add, &found, &e))
+		code = call_fail(c, EXIT_CANNOT, &e);
+	else if (o.average)
+		code = average_distance(c, &t, &found, o.average);
+	else
+		code = o.export ? export_machine(&t, &found) : show_topology(&t, &found);
+	corrections_fini(&found);
+	return code;
 }
 
 const struct command verb_topology = {
 	.name = "topology",
 	.summary = "show a machine: NUMA nodes, CPUs, memory, distances",
-	.about = "Show a machine's NUMA nodes: CPUs, sockets, memory, huge pages and distances; on "
-		 "a machine that has such, which nodes are the memory of a device (a GPU).",
+	.about =
+		"Show a machine's NUMA nodes: CPUs, sockets, memory, huge pages and distances; on "
+		"a machine that has such, which nodes are the memory of a device (a GPU). NUMA nodes "
+		"are as the kernel's files have them (/sys/devices/system/node); a line \"corrected\" "
+		"says where hwloc has them otherwise, a line \"doubtful\" what an XML leaves open.",
 	.options = rows,
 	.examples = {{"numafit topology", "the NUMA nodes of this machine"},
 		{"numafit topology --machine kep3545-8 --average 0,2-3",

@@ -132,10 +132,11 @@ static int apply_sets(
 static int empty_machine(const struct call *c, const struct question *q, struct journal_fold *f)
 {
 	const struct engine_hooks none = {0};
+	struct correction_lines notes = {stderr, "numafit whatif: "};
 	struct settings *s = &f->settings;
 	struct err e;
 
-	if (machine_load(q->machine, &f->topo, NULL, NULL, &e))
+	if (machine_load(q->machine, &f->topo, print_correction, &notes, &e))
 		return call_fail(c, EXIT_CANNOT, &e);
 	settings_init(s);
 	if (apply_sets(q, s, &f->topo, &e))

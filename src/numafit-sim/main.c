@@ -318,10 +318,12 @@ static int read_trace(const char *path, struct trace *t, struct err *e)
 	return rc ? err_add(e, rc, "%s", path) : 0;
 }
 
-static void print_machine_note(void *ctx, const char *text)
+static void print_machine_note(void *ctx, const struct correction *c)
 {
+	char text[CORRECTION_TEXT_MAX];
+
 	(void)ctx;
-	fprintf(stderr, "numafit-sim: %s\n", text);
+	(void)fprintf(stderr, "numafit-sim: %s\n", correction_text(c, text));
 }
 
 /* What a trace has that it must not have is as wrong as an option. */

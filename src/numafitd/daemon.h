@@ -11,6 +11,8 @@
 #include "shown.h"
 #include "wiring.h"
 
+#include <host/correction.h>
+
 struct pool_bounds;
 struct quotas;
 struct quiet;
@@ -47,6 +49,7 @@ struct daemon {
 	struct settings settings; /* in force */
 	struct configured configured;
 	struct topo topo;     /* as it is now */
+	struct corrections corrections; /* in what was read of the machine */
 	struct topo *machine; /* what the engine borrows once topo has changed; NULL: topo */
 	struct loop *loop;
 	struct run_directory run;

@@ -5,6 +5,7 @@
 #include <daemon-files/check_config.h>
 #include <daemon-files/config.h>
 #include "daemon.h"
+#include "machine_read.h"
 #include "metrics.h"
 #include <daemon-files/options.h>
 #include "pool.h"
@@ -14,7 +15,6 @@
 #include "status.h"
 
 #include <codec/fields_json.h>
-#include <host/discover.h>
 #include <io/fault.h>
 #include <io/process.h>
 #include <io/log.h>
@@ -63,14 +63,6 @@ static int read_launch(struct daemon *d, struct err *e)
 	return 0;
 }
 
-static void log_note(void *ctx, const char *text)
-{
-	char buf[512];
-
-	(void)ctx;
-	log_line(LOG_WARN, "machine-note", "text=%s", log_text(buf, sizeof buf, text));
-}
-
 /* Which CPUs are kept for the system, where only their number is given. */
 static int reserve_counted_cpus(struct settings *s, const struct topo *t, struct err *e)
 {
@@ -86,7 +78,7 @@ static void check_with_machine(struct daemon *d, struct mistakes *all)
 {
 	struct settings *s = &d->settings;
 	struct err e = {0};
-	int rc = machine_load(s->machine, &d->topo, log_note, NULL, &e);
+	int rc = machine_read(d, &d->topo, &e);
 
 	d->topo.this_machine = d->topo.this_machine || fault_has_root();
 	if (rc < 0) {
@@ -173,6 +165,7 @@ static void log_start(const struct daemon *d)
 	char reserved[CPUSET_TEXT_MAX], isolated[CPUSET_TEXT_MAX], nodeless[CPUSET_TEXT_MAX],
 		name[2 * TOPO_NAME_MAX];
 
+	machine_log_corrections(d);
 	log_line(LOG_INFO, "started",
 		"version=%s mode=%s policy=%s scope=%s prefer_closest=%s machine=%s nodes=%u "
 		"cpus=%u reserved=%s isolated=%s socket=%s",
@@ -262,7 +255,7 @@ static int find_mistakes(struct daemon *d, const struct options *o, struct confi
 
 	if (rc || all->unread || o->action == PRINT)
 		return rc;
-	log_set_format(d->settings.log_format); /* notes on the machine may come */
+	log_set_format(d->settings.log_format);
 	check_with_machine(d, all);
 	if (o->action == CHECK)
 		check_config(&d->settings, all);
@@ -304,6 +297,7 @@ static int run_action(struct daemon *d, const struct options *o, struct err *e)
 	if (o->action == CHECK) {
 		check_config_print(
 			&d->settings, &d->topo, &d->configured.asked, &d->configured.sections);
+		machine_print_corrections(d);
 		return 0;
 	}
 	log_set_level(d->settings.log_level);
@@ -341,6 +335,7 @@ static int run_numafitd(const struct call *c)
 		code = run_options(c, &d, &o, &config);
 	config_fini(&config);
 	options_fini(&o);
+	corrections_fini(&d.corrections);
 	return code;
 }
 

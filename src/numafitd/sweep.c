@@ -4,6 +4,7 @@
 #include "cluster.h"
 #include "confined.h"
 #include "daemon.h"
+#include "machine_read.h"
 #include "pool.h"
 #include "quiet.h"
 #include "quota.h"
@@ -14,7 +15,6 @@
 #include <host/cgroup.h>
 #include <host/device_memory.h>
 #include <host/isolated.h>
-#include <host/discover.h>
 #include <host/hotplug.h>
 #include <io/fault.h>
 #include <io/log.h>
@@ -281,10 +281,12 @@ static int learn(struct daemon *d, struct err *e)
 {
 	struct sweep *s = d->follow.sweep;
 	auto_free struct topo *t = xcalloc(1, sizeof *t);
-	int rc = machine_load(d->settings.machine, t, NULL, NULL, e);
+	int rc = machine_read(d, t, e);
 
-	if (rc)
+	if (rc < 0)
 		return rc;
+	if (rc)
+		machine_log_corrections(d);
 	if (t->nr_kinds != d->topo.nr_kinds || memcmp(&t->ids, &d->topo.ids, sizeof t->ids) != 0)
 		return err_set(e, ENOTSUP,
 			"there are other NUMA nodes or kinds of memory than before: they are used "

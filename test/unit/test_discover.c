@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <host/machine_find.h>
+#include <host/machine_kernel.h>
 #include <host/machine_numa.h>
 #include <numafit/mem.h>
 #include <setjmp.h>
@@ -61,10 +62,12 @@ static void load_ok(const char *what, struct topo *t)
 		fail_msg("%s: %s", what, e.text);
 }
 
-static void no_note(void *ctx, const char *text)
+static void no_note(void *ctx, const struct correction *c)
 {
+	char text[CORRECTION_TEXT_MAX];
+
 	(void)ctx;
-	fail_msg("an unexpected note: %s", text);
+	fail_msg("an unexpected correction: %s", correction_text(c, text));
 }
 
 static void this_machine_is_what_the_kernel_says(void **state)
@@ -173,7 +176,20 @@ static void a_recorded_tree_without_a_part_is_refused_with_the_name_of_that_part
 		{"echo 0-x >sys/devices/system/cpu/online",
 			"not a recorded tree: sys/devices/system/cpu/online: "},
 		{"rm sys/devices/system/node/node2/cpumap",
-			"sys/devices/system/node/node2: hwloc reads nothing there"},
+			"sys/devices/system/node/node2/cpumap: No such file or directory"},
+		{"rm sys/devices/system/node/node2/meminfo",
+			"sys/devices/system/node/node2/meminfo: No such file or directory"},
+		{"echo Node 2 MemFree: 1 kB >sys/devices/system/node/node2/meminfo",
+			"sys/devices/system/node/node2/meminfo: there is no MemTotal:"},
+		{"echo z >sys/devices/system/node/node2/cpumap",
+			"sys/devices/system/node/node2/cpumap: \"z"},
+		{"echo 0-2,9 >sys/devices/system/node/online",
+			"sys/devices/system/node/node9/cpumap: No such file or directory"},
+		{"echo 0-1,8 >sys/devices/system/node/online",
+			"sys/devices/system/node/node2: nothing is read there"},
+		{"echo 4,6-7 >sys/devices/system/node/node2/cpulist && "
+		 "rm sys/devices/system/node/node2/cpumap",
+			NULL},
 		/* what old kernels do not have, or whole kinds of kernels */
 		{"rm sys/devices/system/cpu/online sys/devices/system/node/online", NULL},
 		{"rm -r sys/devices/system/node", NULL},
@@ -191,7 +207,7 @@ static void a_recorded_tree_without_a_part_is_refused_with_the_name_of_that_part
 			"cp -R test/machines/sparse-nodes '%s' && cd '%s' && %s", path, path,
 			cases[i].done);
 		run(command);
-		int rc = machine_load(path, &t, no_note, NULL, &e);
+		int rc = machine_load(path, &t, NULL, NULL, &e);
 		if (!cases[i].error) {
 			if (rc)
 				fail_msg("%s: %s", cases[i].done, e.text);
@@ -412,28 +428,30 @@ static void an_xml_with_too_many_nodes_or_cpus_is_refused(void **state)
 		"is outside 10..254");
 }
 
-struct heard {
-	unsigned nr;
-	char text[8][240];
-};
-
-static void hear(void *ctx, const char *text)
+/* Their texts, in order; fail where there is another one. */
+static void corrections_have(const struct corrections *found, const char *const *want, size_t nr)
 {
-	struct heard *h = ctx;
+	char text[CORRECTION_TEXT_MAX];
 
-	assert_true(h->nr < NR(h->text));
-	(void)snprintf(h->text[h->nr++], sizeof *h->text, "%s", text);
+	for (size_t i = 0; i < found->nr && i < nr; i++)
+		assert_string_equal(correction_text(&found->at[i], text), want[i]);
+	assert_int_equal(found->nr, nr);
 }
 
-static void each_difference_from_libnuma_is_reported(void **state)
+static void each_difference_from_another_source_is_one_correction(void **state)
 {
 	static const char *const want[] = {
-		"NUMA node 2: hwloc has it, libnuma does not",
-		"NUMA node 9: libnuma has it, hwloc does not",
-		"distance from NUMA node 0 to 1: hwloc has 20, libnuma 21",
-		"NUMA node 1: hwloc has CPUs 2-3, libnuma 2,4",
+		"the distance from NUMA node 0 to 1 is 20 by the kernel's files; libnuma has 21",
+		"NUMA node 1 has CPUs 2-3 by the kernel's files; libnuma has 2,4",
+		"NUMA node 2 with no CPUs by the kernel's files: libnuma lacks the NUMA node",
+		"NUMA node 9: libnuma has the NUMA node, the kernel's files do not",
 	};
-	struct heard heard = {0};
+	static const char *const of_memory[] = {
+		"NUMA node 0 has 2Gi of memory by the kernel's files; hwloc has 1Gi",
+		"NUMA node 1 has no CPUs by the kernel's files; hwloc has 1",
+	};
+	struct corrections found = {0};
+	const struct correction_sink to = {corrections_add, &found};
 	struct topo a, b;
 
 	(void)state;
@@ -443,30 +461,92 @@ static void each_difference_from_libnuma_is_reported(void **state)
 	load_ok(put("b", "machine b\nnode 0 cpus 0-1\nnode 1 cpus 2,4\nnode 9\n"
 			 "distances\n10 21 30\n20 10 30\n30 30 10\n"),
 		&b);
-	machine_compare(&a, &b, hear, &heard);
-	assert_int_equal(heard.nr, NR(want));
-	for (size_t i = 0; i < NR(want); i++)
-		assert_string_equal(heard.text[i], want[i]);
-	machine_compare(&a, &a, no_note, NULL);
+	machine_compare(&a, &b, SOURCE_LIBNUMA, &to);
+	corrections_have(&found, want, NR(want));
+	assert_int_equal(found.at[1].kind, CORRECTION_CPUS);
+	assert_int_equal(found.at[1].source, SOURCE_LIBNUMA);
+	assert_int_equal(found.at[1].node, 1);
+	assert_true(cpuset_equal(&found.at[1].theirs, &b.node[1].cpus));
+	corrections_fini(&found);
+	machine_compare(&a, &a, SOURCE_LIBNUMA, &(struct correction_sink){no_note, NULL});
+
+	load_ok(put("a", "machine a\nnode 0 memory 2Gi cpus 0\nnode 1 memory 1Gi\n"), &a);
+	load_ok(put("b", "machine b\nnode 0 memory 1Gi cpus 0\nnode 1 memory 1Gi cpus 1\n"), &b);
+	machine_compare(&a, &b, SOURCE_HWLOC, &to);
+	corrections_have(&found, of_memory, NR(of_memory));
+	corrections_fini(&found);
 }
 
-static void distances_are_borrowed_only_from_the_same_nodes(void **state)
+/* What is corrected or doubtful in recorded machines, as data. */
+static void corrections_of_recorded_machines_are_known(void **state)
 {
-	struct topo with, without, other;
+	static const struct {
+		const char *machine;
+		size_t nr;
+		struct {
+			enum correction_kind kind;
+			unsigned node;
+			const char *cpus, *theirs;
+		} want[2];
+	} cases[] = {
+		{"test/machines/recorded/kvm-a", 2,
+			{{CORRECTION_CPUS, 0, "0-1,4-5", "0-7"},
+				{CORRECTION_CPUS, 1, "2-3,6-7", ""}}},
+		{"test/machines/recorded/kvm-a.xml", 1, {{CORRECTION_DOUBT, 1, "", "0-7"}}},
+		{"test/machines/recorded/fake-numa", 1, {{CORRECTION_LISTED_TWICE, 0, "0-7", ""}}},
+		{"test/machines/recorded/fake-hybrid", 2,
+			{{CORRECTION_LISTED_TWICE, 3, "10-11", ""},
+				{CORRECTION_LISTED_TWICE, 4, "8-9", ""}}},
+		{"test/machines/recorded/power9-v100", 0, {{0}}},
+		{"test/machines/recorded/gb200-mig", 0, {{0}}},
+		{"test/machines/recorded/gpu-memory.xml", 0, {{0}}},
+		{"test/machines/recorded/node0-offline", 0, {{0}}},
+		{"sparse-nodes", 0, {{0}}},
+		{"epyc-nps2", 0, {{0}}},
+	};
 
 	(void)state;
-	load_ok(put("with", "machine a\nnode 0 cpus 0\nnode 4 cpus 1\ndistances\n10 33\n34 10\n"),
-		&with);
-	load_ok(put("without", "machine b\nnode 0 cpus 0\nnode 4 cpus 1\n"), &without);
-	load_ok(put("other", "machine c\nnode 0 cpus 0\nnode 5 cpus 1\n"), &other);
-	machine_borrow_distances(&other, &with);
-	assert_false(other.has_distances);
-	machine_borrow_distances(&with, &other);
-	assert_int_equal(with.distance[0][1], 33);
-	machine_borrow_distances(&without, &with);
-	assert_true(without.has_distances);
-	assert_int_equal(without.distance[0][1], 33);
-	assert_int_equal(without.distance[1][0], 34);
+	for (size_t i = 0; i < NR(cases); i++) {
+		struct corrections found = {0};
+		struct topo t;
+		char list[CPUSET_TEXT_MAX];
+
+		assert_int_equal(
+			machine_load(cases[i].machine, &t, corrections_add, &found, NULL), 0);
+		if (found.nr != cases[i].nr)
+			fail_msg("%s: %zu corrections", cases[i].machine, found.nr);
+		for (size_t k = 0; k < found.nr; k++) {
+			const struct correction *c = &found.at[k];
+
+			assert_int_equal(c->kind, cases[i].want[k].kind);
+			assert_int_equal(c->node, cases[i].want[k].node);
+			assert_string_equal(
+				cpuset_format(&c->cpus, list, sizeof list), cases[i].want[k].cpus);
+			assert_string_equal(cpuset_format(&c->theirs, list, sizeof list),
+				cases[i].want[k].theirs);
+			assert_int_equal(correction_is_doubt(c), c->kind == CORRECTION_DOUBT);
+		}
+		corrections_fini(&found);
+	}
+}
+
+static void an_xml_without_distances_says_so(void **state)
+{
+	static const char *const want[] = {
+		"the distances of NUMA node 0 are missing or no numbers: no distance is used, 10 and "
+		"20 are assumed"};
+	struct corrections found = {0};
+	char path[PATH_SPACE * 2], command[PATH_SPACE * 4];
+	struct topo t;
+
+	(void)state;
+	(void)snprintf(path, sizeof path, "%s/no-distances.xml", folder);
+	(void)snprintf(command, sizeof command,
+		"sed '/<distances2 /,/<\\/distances2>/d' test/machines/epyc-nps2.xml >'%s'", path);
+	run(command);
+	assert_int_equal(machine_load(path, &t, corrections_add, &found, NULL), 0);
+	corrections_have(&found, want, NR(want));
+	corrections_fini(&found);
 }
 
 static void libnuma_knows_this_machines_nodes(void **state)
@@ -510,8 +590,9 @@ int main(int argc, char **argv)
 		CASE(hwloc_reads_the_given_tree_whatever_its_environment_says),
 		CASE(gpu_memory_is_there_unless_the_environment_hides_it),
 		CASE(an_xml_with_too_many_nodes_or_cpus_is_refused),
-		CASE(each_difference_from_libnuma_is_reported),
-		CASE(distances_are_borrowed_only_from_the_same_nodes),
+		CASE(each_difference_from_another_source_is_one_correction),
+		CASE(corrections_of_recorded_machines_are_known),
+		CASE(an_xml_without_distances_says_so),
 		CASE(libnuma_knows_this_machines_nodes),
 	};
 

@@ -133,7 +133,10 @@ static void a_cpu_listed_by_another_node_is_a_contradiction(void **state)
 		"\n"); /* they are offline, or not yet there */
 	assert_int_equal(read_now(tree, NULL), 0);
 	assert_false(hotplug_contradicts(&tree->t, &tree->now));
-	put(tree, "sys/devices/system/node/node4/cpulist", list);
+	put(tree, "sys/devices/system/node/node4/cpulist", list); /* firmware that lists CPUs twice */
+	assert_int_equal(read_now(tree, NULL), 0);
+	assert_false(hotplug_contradicts(&tree->t, &tree->now));
+	put(tree, "sys/devices/system/node/node0/cpulist", "\n");
 	assert_int_equal(read_now(tree, NULL), 0);
 	assert_true(hotplug_contradicts(&tree->t, &tree->now));
 	put(tree, "sys/devices/system/node/node4/cpulist", "0-\n");

@@ -42,6 +42,9 @@ static const struct shape {
 	{RECORDED "gb200-mig", 34, 2, 8, 8, 2, {1696, 4}, 32, 28, 0, 18, 120, 120},
 	{RECORDED "node0-offline", 1, 1, 4, 4, 1, {64, 2}, 0, 0, 1, 1, 10, 10},
 	{RECORDED "fake-numa", 4, 1, 6, 8, 1, {32, 4}, 3, 0, 0, 3, 10, 10},
+	{RECORDED "kvm-a", 2, 2, 8, 8, 2, {16, 0}, 0, 0, 0, 1, 20, 20},
+	{RECORDED "kvm-a.xml", 2, 2, 8, 8, 2, {16, 0}, 1, 0, 0, 1, 20, 20},
+	{RECORDED "l3-b", 2, 1, 16, 16, 2, {16, 0}, 0, 0, 0, 1, 20, 20},
 	{RECORDED "fake-hybrid", 6, 2, 8, 10, 2, {24, 1}, 1, 0, 3, 4, 20, 20},
 };
 
@@ -295,6 +298,8 @@ static void nodes_have_the_cpus_that_the_kubelet_sees(void **state)
 		{RECORDED "fake-numa", {"0-7", "", "", ""}, ""},
 		{RECORDED "fake-hybrid", {"0-1", "4-5", "", "10-11", "8-9", "6-7"}, "2-3"},
 		{"sparse-nodes", {"0-3", "", "4,6-7", ""}, ""},
+		{RECORDED "kvm-a", {"0-1,4-5", "2-3,6-7"}, ""},
+		{RECORDED "l3-b", {"0,2,4,6,8,10,12,14", "1,3,5,7,9,11,13,15"}, ""},
 	};
 
 	(void)state;

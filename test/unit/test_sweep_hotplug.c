@@ -1,6 +1,8 @@
 /* CPUs go offline and come back, while the daemon runs and while it is away. */
 #include "sweep_rig.h"
 
+#include <errno.h>
+#include <numafitd/machine_read.h>
 #include <numafitd/status.h>
 
 static const char without_cpu_1[] = "machine two\n"
@@ -65,6 +67,28 @@ static void offline_and_online_cpus_are_followed_without_a_request(void **state)
 	assert_true(cpuset_has(
 		(struct cpuset[]){ledger_cpus_of(engine_ledger(r->d.engine), held(r, log))}, 1));
 	rig_free(r);
+}
+
+static void corrections_of_a_machine_are_news_once(void **state)
+{
+	static struct daemon d;
+	static struct topo t;
+
+	(void)state;
+	assert_true(text_copy(
+		d.settings.machine, sizeof d.settings.machine, "test/machines/recorded/kvm-a"));
+	assert_int_equal(machine_read(&d, &t, NULL), 1);
+	assert_int_equal(d.corrections.nr, 2);
+	assert_int_equal(d.corrections.at[1].kind, CORRECTION_CPUS);
+	assert_int_equal(machine_read(&d, &t, NULL), 0);
+	assert_int_equal(d.corrections.nr, 2);
+	assert_true(text_copy(d.settings.machine, sizeof d.settings.machine, "no-such-machine"));
+	assert_int_equal(machine_read(&d, &t, NULL), -ENOENT);
+	assert_int_equal(d.corrections.nr, 2);
+	assert_true(text_copy(d.settings.machine, sizeof d.settings.machine, "sparse-nodes"));
+	assert_int_equal(machine_read(&d, &t, NULL), 1);
+	assert_int_equal(d.corrections.nr, 0);
+	corrections_fini(&d.corrections);
 }
 
 static bool is_read_right(struct rig *r)
@@ -188,6 +212,7 @@ int main(void)
 		cmocka_unit_test(offline_and_online_cpus_are_followed_without_a_request),
 		cmocka_unit_test(
 			a_cpu_that_goes_offline_while_the_daemon_is_away_keeps_the_journal_valid),
+		cmocka_unit_test(corrections_of_a_machine_are_news_once),
 		cmocka_unit_test(a_machine_read_during_a_change_is_read_again),
 		cmocka_unit_test(cpus_are_followed_although_the_machine_has_a_new_node),
 		cmocka_unit_test(the_journal_of_another_machine_is_set_aside),

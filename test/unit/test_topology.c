@@ -1,4 +1,5 @@
 /* The verb lives in a program, not in a library that a test could link. */
+#include <numafit-cli/output.c>
 #include <numafit-cli/table.c>
 #include <numafit-cli/topology.c>
 
