@@ -20,6 +20,19 @@ enum decision_source {
 };
 extern const char *const decision_source_words[NR_DECISION_SOURCES]; /* "decided", "adopted", ... */
 
+/* Who has placed the container of an entry. Only what numafitd has placed is in force because the
+ * entry says so. */
+enum placed_by {
+	PLACED_BY_NUMAFIT, /* the entry is in force, or numafitd puts it in force */
+	PLACED_IN_SHADOW,  /* a mode that puts nothing in force made the entry (shadow, off): what
+			      runs is the kubelet's, and not the entry's */
+	PLACED_AS_FOUND,   /* another program, or numafitd before its journal was lost: the entry is
+			      the cpuset that the container was found with */
+	PLACED_LEFT,       /* the container runs on as it was found, and gets no update */
+	NR_PLACED_BY
+};
+extern const char *const placed_by_words[NR_PLACED_BY]; /* "numafit", "shadow", ... */
+
 enum { DECISION_MESSAGE_MAX = 256 };
 
 /* What a refusal came of. Not in the journal: deciding again says it. */
@@ -54,7 +67,7 @@ struct decision {
 	unsigned nr_blocks;
 	struct memory_block blocks[TOPO_KINDS];
 	struct advice_result advice;
-	bool left;             /* it runs on as it was found (onAdopt: leave) and gets no update */
+	enum placed_by placed_by;
 	struct cpuset left_on; /* left, and confined to these CPUs by another program: no container
 				  gets any of them for its own. Empty: it is not confined */
 	/* Its CPUs, unless it runs in the shared pool, and its memory are of what its pod has as
@@ -85,6 +98,13 @@ struct decision {
 	const struct reasons *reasons;
 };
 
+/* Whether its container is left as it runs: onAdopt is leave, or its namespace's section says so.
+ */
+static inline bool decision_is_left(const struct decision *d)
+{
+	return d->placed_by == PLACED_LEFT;
+}
+
 /* Whether its CPUs and memory are booked; else they are with what they are part of. */
 static inline bool decision_is_booked(const struct decision *d)
 {
@@ -101,8 +121,8 @@ static inline uint64_t decision_booked_bytes(const struct decision *d)
 	return bytes;
 }
 
-/* What was said of an earlier one does not hold for what becomes of *d now: the message and the
- * flags `left` (with left_on) and `lost_cpus` are cleared. */
+/* What was said of an earlier one does not hold for what becomes of *d now: the message,
+ * left_on and lost_cpus are cleared, and numafitd places the container (but in shadow). */
 void decision_begin_anew(struct decision *d);
 
 /* The reasons for a refusal, as literals: the one equal to name, or NULL. */

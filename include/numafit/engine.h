@@ -139,6 +139,11 @@ const struct ledger *engine_ledger(const struct engine *g);
  * ledger_fits(): the record contradicts what came before it. */
 int engine_replay(struct engine *g, const struct record *r, struct err *e);
 
+/* All folded records are those of a mode that places nothing, by a numafit that did not say so in
+ * each: no entry is in force (PLACED_IN_SHADOW), but for shares of claims. No record says so: the
+ * journal must start anew (engine_dump()). */
+void engine_nothing_was_in_force(struct engine *g);
+
 /* The records that lead from an empty ledger to the present one, for a journal that starts anew:
  * every entry as a grant. 0, or the first negative return of record(). */
 int engine_dump(struct engine *g, int64_t now_ms,

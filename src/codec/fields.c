@@ -105,6 +105,11 @@ static void put_map(struct text *t, const struct key_value *pairs, size_t nr)
 	text_put(t, "}", 1);
 }
 
+static bool is_true(const struct field *f, const char *at)
+{
+	return f->type == FIELD_BOOL ? MEMBER(bool, at, 0) : MEMBER(unsigned, at, 0) == f->max;
+}
+
 static void put_value(
 	struct text *t, const struct field *f, const void *from, const struct node_ids *ids)
 {
@@ -113,7 +118,8 @@ static void put_value(
 
 	switch (f->type) {
 	case FIELD_BOOL:
-		word = MEMBER(bool, p, 0) ? "true" : "false";
+	case FIELD_WHETHER:
+		word = is_true(f, p) ? "true" : "false";
 		text_put(t, word, strlen(word));
 		return;
 	case FIELD_UNSIGNED:
@@ -174,8 +180,8 @@ static bool is_absent(const struct field *f, const void *from)
 		return !MEMBER(unsigned, from, f->count);
 	if (f->type == FIELD_LIST)
 		return !MEMBER(size_t, from, f->count);
-	if (f->type == FIELD_BOOL)
-		return !MEMBER(bool, from, f->at);
+	if (f->type == FIELD_BOOL || f->type == FIELD_WHETHER)
+		return !is_true(f, (const char *)from + f->at);
 	if (f->type == FIELD_U64)
 		return !MEMBER(uint64_t, from, f->at);
 	if (f->type == FIELD_I64)

@@ -11,6 +11,7 @@
 
 enum field_type {
 	FIELD_BOOL,     /* bool */
+	FIELD_WHETHER,  /* an enum, as a bool: whether its value is max */
 	FIELD_UNSIGNED, /* unsigned, or uint32_t, which is the same */
 	FIELD_U64,    /* uint64_t; above INT64_MAX a string of digits, as JSON readers stop there */
 	FIELD_I64,    /* int64_t */
@@ -34,8 +35,8 @@ struct field {
 	size_t at;
 	bool optional; /* may be absent: zeros; written unless it is a NULL string or pointer, an
 			  empty array, list or FIELD_CHARS, an empty FIELD_CPUS or FIELD_NODES, a
-			  FIELD_U64 or FIELD_I64 of 0, a FIELD_BOOL of false or the first word of a
-			  FIELD_NAME */
+			  FIELD_U64 or FIELD_I64 of 0, a FIELD_BOOL or FIELD_WHETHER of false, or
+			  the first word of a FIELD_NAME */
 	bool has_flag; /* the bool at `flag` says whether it is there at all */
 	size_t flag, count;
 	unsigned max;             /* FIELD_UNSIGNED: the largest value, 0: any */

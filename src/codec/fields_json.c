@@ -291,6 +291,10 @@ int fields_read_member(
 	case FIELD_BOOL:
 		*(bool *)at = json_is_true(v);
 		return json_is_boolean(v) ? 0 : json_want("true or false", v, e);
+	case FIELD_WHETHER:
+		if (json_is_true(v))
+			*(unsigned *)at = f->max;
+		return json_is_boolean(v) ? 0 : json_want("true or false", v, e);
 	case FIELD_UNSIGNED:
 		rc = fields_read_u64(v, f->max ? f->max : UINT32_MAX, &n, e);
 		*(unsigned *)at = (unsigned)n;

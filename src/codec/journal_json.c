@@ -258,7 +258,10 @@ static const struct field decision_rows[] = {
 		.fields = &block_fields),
 	FIELD("hint", OBJECT, AT(advice), .has_flag = true, .flag = AT(advice.looked_at),
 		.fields = &hint_fields),
-	FIELD("left", BOOL, AT(left), .optional = true),
+	FIELD("placed_by", NAME, AT(placed_by), .optional = true, .words = placed_by_words,
+		.max = NR_PLACED_BY),
+	/* for a numafit that knows no other of these words, and from one */
+	FIELD("left", WHETHER, AT(placed_by), .optional = true, .max = PLACED_LEFT),
 	FIELD("left_on", CPUS, AT(left_on), .optional = true),
 	FIELD("within_pod", BOOL, AT(within_pod), .optional = true),
 	FIELD("within_claims", BOOL, AT(within_claims), .optional = true),
@@ -379,6 +382,7 @@ static const struct field header_rows[] = {
 	FIELD("boot_id", STRING, AT(header.boot_id)),
 	FIELD("machine", STRING, AT(header.machine)),
 	FIELD("fingerprint", UNSIGNED, AT(header.fingerprint)),
+	FIELD("says_placed_by", BOOL, AT(header.says_placed_by), .optional = true),
 	FIELD("settings", MAP, AT(header.settings.at), .count = AT(header.settings.nr)),
 	FIELD("topology", STRING, AT(header.topology)),
 };
@@ -475,7 +479,8 @@ static void read_flags_of_old_decision(struct decision *d)
 
 	if (!d->admit)
 		return;
-	d->left = d->left || text_equal(d->message, left);
+	if (text_equal(d->message, left))
+		d->placed_by = PLACED_LEFT;
 	d->lost_cpus = d->lost_cpus || strncmp(d->message, lost, sizeof lost - 1) == 0;
 }
 

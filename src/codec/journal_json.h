@@ -14,6 +14,9 @@ struct journal_header {
 	const char *machine;       /* struct topo's name */
 	uint32_t fingerprint;      /* topo_fingerprint() */
 	struct word_list settings; /* words_of_settings() */
+	/* Its records say who has placed a container (decision.placed_by). Where they do not, all
+	 * that a mode has entered which places nothing is PLACED_IN_SHADOW. */
+	bool says_placed_by;
 	const char *topology;      /* the whole machine, as machine_text_write() has it */
 };
 

@@ -369,7 +369,7 @@ static struct status_container status_of_container(
 {
 	const struct node_ids *ids = &ledger_view(l)->topo->ids;
 	const struct decision *d = &h->decision;
-	const struct cpuset cpus = d->left ? d->left_on : ledger_cpus_of(l, h);
+	const struct cpuset cpus = decision_is_left(d) ? d->left_on : ledger_cpus_of(l, h);
 
 	return (struct status_container){
 		.ns = h->request.pod.ns,
@@ -381,7 +381,7 @@ static struct status_container status_of_container(
 		.exclusive = d->exclusive && !request_shares_in_pod(&h->request, d),
 		.shares_in_pod = request_shares_in_pod(&h->request, d),
 		.preferred = d->preferred,
-		.left = d->left,
+		.left = decision_is_left(d),
 		.cpus = keep_cpus(a, &cpus),
 		.mems = keep_nodes(a, d->mems, ids),
 		.nodes = d->has_affinity ? keep_nodes(a, d->nodes, ids) : NULL,

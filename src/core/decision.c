@@ -15,6 +15,12 @@ const char *const decision_source_words[NR_DECISION_SOURCES] = {
 	[SOURCE_INHERITED] = "inherited",
 	[SOURCE_HELD] = "held",
 };
+const char *const placed_by_words[NR_PLACED_BY] = {
+	[PLACED_BY_NUMAFIT] = "numafit",
+	[PLACED_IN_SHADOW] = "shadow",
+	[PLACED_AS_FOUND] = "adopted",
+	[PLACED_LEFT] = "left",
+};
 
 /* The kubelet's words for a pod's status.reason (topologymanager, lifecycle/handlers.go). */
 static const char *const reasons[] = {
@@ -46,7 +52,9 @@ int decision_refuse(
 void decision_begin_anew(struct decision *d)
 {
 	d->message[0] = '\0';
-	d->left = d->lost_cpus = false;
+	d->lost_cpus = false;
+	if (d->placed_by != PLACED_IN_SHADOW)
+		d->placed_by = PLACED_BY_NUMAFIT;
 	d->left_on = (struct cpuset){0};
 }
 

@@ -279,7 +279,7 @@ static const struct refusal no_room = {
 
 static void leave_alone(struct decision *d)
 {
-	d->left = true;
+	d->placed_by = PLACED_LEFT;
 	(void)text_copy(d->message, sizeof d->message,
 		"left to itself: its namespace's section of the settings has cpus: untouched, and "
 		"force");

@@ -12,8 +12,8 @@ bool holding_has_own_cpus(const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 
-	return d->exclusive && !d->left && !holding_is_pod(h) && !holding_is_in_pool(h) &&
-	       !request_shares_in_pod(&h->request, d);
+	return d->exclusive && !decision_is_left(d) && !holding_is_pod(h) &&
+	       !holding_is_in_pool(h) && !request_shares_in_pod(&h->request, d);
 }
 
 bool ledger_pod_is_unlimited(const struct ledger *l, const char *pod_uid)

@@ -20,7 +20,7 @@ bool defrag_can_move(const struct holding *h)
 	for (unsigned i = 0; i < d->nr_blocks; i++)
 		if (d->blocks[i].kind)
 			return false; /* huge pages are where they are reserved */
-	return d->exclusive && decision_is_booked(d) && !d->left && !d->lease &&
+	return d->exclusive && decision_is_booked(d) && !decision_is_left(d) && !d->lease &&
 	       h->state != HOLDING_WAITING && !holding_is_share(h) && !r->ask.whole_pod &&
 	       !r->ask.has_devices && !r->ask.tokens && !is_where_it_was_sent(h) &&
 	       r->ask.wishes.isolated == WISH_ISOLATED_UNSAID && !r->shares && !r->allocated &&

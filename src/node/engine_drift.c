@@ -12,7 +12,7 @@ bool engine_wants(const struct engine *g, const char *container_id, struct updat
 {
 	const struct holding *h = ledger_find(g->ledger, container_id);
 
-	if (!h || h->state != HOLDING_LIVE || h->decision.left ||
+	if (!h || h->state != HOLDING_LIVE || decision_is_left(&h->decision) ||
 		ledger_is_moving(g->ledger, container_id))
 		return false;
 	*want = engine_placement_of(g, h);

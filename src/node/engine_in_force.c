@@ -95,7 +95,7 @@ static bool is_as_held(const struct engine *g, const struct request *req, const 
 	const struct cpuset cpus = engine_confined_to(g, req);
 	bool as_left = cpuset_equal(&cpus, &h->decision.left_on) &&
 		       (nodeset_empty(mems) || nodeset_equal(mems, h->decision.mems));
-	bool same = h->decision.left ? as_left : engine_runs_as(g, req, &want);
+	bool same = decision_is_left(&h->decision) ? as_left : engine_runs_as(g, req, &want);
 
 	return same && !h->misplaced && holding_suits(h, req);
 }
@@ -119,7 +119,7 @@ void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request
 	struct update_list ups = {0};
 	struct decision d;
 
-	if (!h || h->decision.left)
+	if (!h || decision_is_left(&h->decision))
 		return;
 	if (!holding_suits(h, req)) /* it grows or shrinks around what it has */
 		(void)engine_update(g, now_ms, req, &d, &ups);

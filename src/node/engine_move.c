@@ -75,7 +75,7 @@ void engine_correct_moved(
 	for (size_t i = 0; i < nr; i++) {
 		const struct holding *h = ledger_find(g->ledger, reported[i].container_id);
 
-		if (!h || !h->decision.moved_ms || h->decision.left ||
+		if (!h || !h->decision.moved_ms || decision_is_left(&h->decision) ||
 			is_in(ups, reported[i].container_id))
 			continue;
 		const struct update want = engine_placement_of(g, h);

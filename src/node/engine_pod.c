@@ -19,6 +19,8 @@ static void make_room_for_parts(
 	for (size_t i = 0; i < nr; i++)
 		if (!parts[i].decision.exclusive)
 			parts[i].decision.cpus = *pool;
+	for (size_t i = 0; i < nr && !engine_places(g); i++)
+		parts[i].decision.placed_by = PLACED_IN_SHADOW;
 }
 
 enum pod_apart engine_apart(const struct engine *g, const struct request *req)

@@ -375,6 +375,19 @@ int engine_dump(struct engine *g, int64_t now_ms,
 	return rc ? rc : dump_moving(g, &common, record, ctx, e);
 }
 
+void engine_nothing_was_in_force(struct engine *g)
+{
+	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+		struct decision d = h->decision;
+
+		if (holding_is_share(h) || decision_is_left(&d))
+			continue;
+		d.placed_by = PLACED_IN_SHADOW;
+		ledger_move(g->ledger, h->request.container_id, &d);
+	}
+}
+
 static int replay_into(void *ctx, const struct record *r, struct err *e)
 {
 	return engine_replay(ctx, r, e);

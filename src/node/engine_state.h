@@ -47,6 +47,12 @@ void engine_record_kept(
 struct record engine_record_of(const struct engine *g, int64_t now_ms, enum record_op op,
 	const char *cause, const char *container_id);
 
+/* Whether decisions are put in force: the mode is manage. */
+static inline bool engine_places(const struct engine *g)
+{
+	return g->s->mode == MODE_MANAGE;
+}
+
 /* engine_steps.c, to the end but for one. The entry is gone, or waits again; the pool takes its
  * CPUs back if `grow`. */
 void engine_drop(
@@ -81,6 +87,8 @@ void engine_decide(
 /* engine_update() with the budget of another event. */
 bool engine_update_within(struct engine *g, int64_t now_ms, const struct request *req,
 	struct budget *b, struct decision *d, struct update_list *ups);
+/* Set d->placed_by of an admitted decision that is about to be recorded, by the mode. */
+void engine_say_who_placed(const struct engine *g, const struct request *req, struct decision *d);
 /* Record the decision and enter it, the pool moved out of its way; refuse what cannot be recorded,
  * unless the container runs already (`must`): no other one gets what it has, recorded or not. */
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,

@@ -36,7 +36,8 @@ struct update engine_placement_of(const struct engine *g, const struct holding *
 	const bool spread = !nodeset_empty(h->decision.spread);
 	bool exact;
 
-	u.untouched = h->decision.left && h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED;
+	u.untouched =
+		decision_is_left(&h->decision) && h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED;
 	if (ledger_is_bounded(g->ledger, h, &exact) && !exact) {
 		u.untouched = wishes_untouched(&h->request.ask.wishes);
 		u.in_force = u.cpus;
@@ -61,7 +62,7 @@ static bool can_be_updated(const struct engine *g, const struct holding *h)
 {
 	const bool moves = ledger_is_moving(g->ledger, h->request.container_id);
 
-	return h->state != HOLDING_WAITING && !h->decision.left && !moves;
+	return h->state != HOLDING_WAITING && !decision_is_left(&h->decision) && !moves;
 }
 
 /* Whether the pool has moved, and there are containers in it that no cgroup bounds. */
@@ -333,6 +334,20 @@ static struct cpuset pool_beside(
 	return cpuset_or(pool, &more);
 }
 
+/* A decision of a mode that places nothing is in force nowhere. A share of a claim is in force as
+ * soon as it is held, and a part of a pod as the whole pod is. */
+void engine_say_who_placed(const struct engine *g, const struct request *req, struct decision *d)
+{
+	const bool share = !nodeset_empty(req->ask.share_of);
+
+	if (!d->admit || share || d->source == SOURCE_HELD || decision_is_left(d))
+		return;
+	if (!engine_places(g))
+		d->placed_by = PLACED_IN_SHADOW;
+	else if (d->placed_by == PLACED_IN_SHADOW)
+		d->placed_by = PLACED_BY_NUMAFIT;
+}
+
 void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const struct request *req,
 	struct decision *d, bool must)
 {
@@ -340,6 +355,7 @@ void engine_settle(struct engine *g, int64_t now_ms, const char *cause, const st
 		g, now_ms, d->admit ? RECORD_GRANT : RECORD_REFUSE, cause, req->container_id);
 	struct err e;
 
+	engine_say_who_placed(g, req, d);
 	r.request = req;
 	r.decision = d;
 	if (d->admit && d->exclusive)

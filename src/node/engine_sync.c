@@ -62,6 +62,7 @@ static int adopt_placement(const struct engine *g, const struct request *req,
 	*d = (struct decision){
 		.admit = true,
 		.source = SOURCE_ADOPTED,
+		.placed_by = PLACED_AS_FOUND,
 		.policy = placed->policy,
 		.exclusive = placed->exclusive,
 		.preferred = placed->preferred,
@@ -127,7 +128,7 @@ static int leave_as_it_runs(
 		.policy = g->s->topology_policy,
 		.cpus = ledger_view(g->ledger)->pool,
 		.mems = nodeset_empty(now.mems) ? g->t->nodes_with_memory : now.mems,
-		.left = true,
+		.placed_by = PLACED_LEFT,
 		.left_on = engine_confined_to(g, req),
 		.message = "left as it ran: onAdopt is leave",
 	};
@@ -227,8 +228,8 @@ void engine_adopt(struct engine *g, int64_t now_ms, const char *cause, const str
 static bool has_what_it_asks_for_now(const struct engine *g, const struct holding *h,
 	const struct request *req, const struct placement *placed)
 {
-	return !h->decision.left && h->decision.source != SOURCE_HELD && !holding_suits(h, req) &&
-	       !engine_knows_better(g, req, placed) &&
+	return !decision_is_left(&h->decision) && h->decision.source != SOURCE_HELD &&
+	       !holding_suits(h, req) && !engine_knows_better(g, req, placed) &&
 	       placement_in_force(g->t, g->s, req).exclusive;
 }
 
@@ -278,7 +279,7 @@ void engine_live(
 	engine_adopt(g, now_ms, "adopt", req, placed, false, &budget);
 	engine_update_later(g, &before);
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
-	if (h && !h->decision.left)
+	if (h && !decision_is_left(&h->decision))
 		ledger_set_misplaced(g->ledger, req->container_id, true);
 }
 
@@ -385,12 +386,13 @@ static void put_right(struct engine *g, const struct request *req, const struct 
 	bool old = engine_knows_better(g, req, placed);
 	bool waits = old && req->in_force == IN_FORCE_UNREAD;
 	struct update want = engine_placement_of(g, h);
-	bool ours = !h->decision.left && !want.untouched && !want.moving;
+	bool ours = !decision_is_left(&h->decision) && !want.untouched && !want.moving;
 	if (ours && !waits && (old || !engine_runs_as(g, req, &want)))
 		*vec_push(ups) = want;
 	bool later = req->in_creation || (waits && h->misplaced);
 	ledger_set_starting(g->ledger, req->container_id, req->in_creation);
-	ledger_set_misplaced(g->ledger, req->container_id, later && !h->decision.left);
+	ledger_set_misplaced(
+		g->ledger, req->container_id, later && !decision_is_left(&h->decision));
 }
 
 /* What is left has other memory nodes by now; its CPUs stay out of the others' reach meanwhile. */
@@ -414,7 +416,8 @@ static void drop_left(struct engine *g, int64_t now_ms, const struct inventory *
 		bool stale = engine_knows_better(g, req, what->placed[i]);
 		const struct cpuset cpus = engine_confined_to(g, req);
 
-		if (!h || !h->decision.left || h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED)
+		if (!h || !decision_is_left(&h->decision) ||
+			h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED)
 			continue;
 		bool moved = !stale && !cpuset_equal(&cpus, &h->decision.left_on);
 		if (moved || !may_be_left(g, req, what->placed[i], false))
@@ -435,7 +438,8 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 	struct update_list updated_with_all = {0};
 	struct decision d;
 
-	if (!h || h->decision.left || engine_knows_better(g, req, placed) || holding_suits(h, req))
+	if (!h || decision_is_left(&h->decision) || engine_knows_better(g, req, placed) ||
+		holding_suits(h, req))
 		return;
 	/* a move would have it refused, and nobody asks once more */
 	engine_end_move_of(g, now_ms, "resized", req->container_id);
@@ -445,6 +449,43 @@ static void resize_late(struct engine *g, int64_t now_ms, const struct request *
 		engine_adopt(g, now_ms, "adopt", req, placed, true, b);
 	}
 	vec_fini(&updated_with_all);
+}
+
+static const struct holding *first_in_shadow(const struct engine *g)
+{
+	for (size_t i = 0; i < ledger_count(g->ledger); i++) {
+		const struct holding *h = ledger_at(g->ledger, i);
+
+		if (h->decision.placed_by == PLACED_IN_SHADOW)
+			return h;
+	}
+	return NULL;
+}
+
+/* What an earlier mode has entered and put in force nowhere is adopted anew, as by a daemon that
+ * has no journal: the containers run with what the kubelet has given them. */
+static void drop_shadows(struct engine *g, int64_t now_ms)
+{
+	for (const struct holding *h; (h = first_in_shadow(g));)
+		engine_drop_for_good(g, now_ms, "synchronize", h);
+}
+
+/* In a mode that places nothing others give containers CPUs, also those that numafitd has placed
+ * before: where such a container runs elsewhere, its entry is in force no more. A part of what its
+ * pod has as one stays that. */
+static void drop_replaced(struct engine *g, int64_t now_ms, const struct inventory *what)
+{
+	for (size_t i = 0; i < what->nr; i++) {
+		const struct request *req = &what->requests[i];
+		const struct holding *h = ledger_find(g->ledger, req->container_id);
+
+		if (!h || !h->decision.exclusive || !decision_is_booked(&h->decision) ||
+			h->decision.placed_by == PLACED_IN_SHADOW)
+			continue;
+		const struct update want = engine_placement_of(g, h);
+		if (!engine_runs_as(g, req, &want))
+			engine_drop_for_good(g, now_ms, "synchronize", h);
+	}
 }
 
 static const struct placement *placed_of(const struct inventory *what, const struct request *req)
@@ -461,6 +502,10 @@ void engine_synchronize(
 
 	release_gone(g, now_ms, what);
 	release_gone_pods(g, now_ms, what);
+	if (engine_places(g))
+		drop_shadows(g, now_ms);
+	else
+		drop_replaced(g, now_ms, what);
 	drop_left(g, now_ms, what);
 	for (size_t i = 0; i < what->nr; i++)
 		adopt_in_place(g, now_ms, oldest_first[i], placed_of(what, oldest_first[i]));

@@ -14,6 +14,9 @@ static void record_resize(
 	bool live = h->state == HOLDING_LIVE;
 	struct err e;
 
+	if (d->placed_by == PLACED_AS_FOUND)
+		d->placed_by = PLACED_BY_NUMAFIT;
+	engine_say_who_placed(g, req, d);
 	r.request = req;
 	r.decision = d;
 	if (d->exclusive)
@@ -64,7 +67,8 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 	struct cpuset before = ledger_view(g->ledger)->pool;
 	struct request known;
 
-	if (!h || (h->decision.left && h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED))
+	if (!h || (decision_is_left(&h->decision) &&
+			  h->request.ask.wishes.cpus == WISH_CPUS_UNBOUNDED))
 		return false;
 	known = with_identity_of(g, h, req);
 	*d = ledger_decision_of(g->ledger, h);
@@ -73,7 +77,7 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 		(request_pins_memory(&known) && !ask_same_memory(&h->request.ask, &known.ask)) ||
 		h->request.ask.cpu_milli != known.ask.cpu_milli ||
 		h->request.ask.cpu_limit_milli != known.ask.cpu_limit_milli;
-	if (h->decision.left && !changes && !*req->cpus)
+	if (decision_is_left(&h->decision) && !changes && !*req->cpus)
 		return false;
 	if (changes && ledger_is_moving(g->ledger, req->container_id)) {
 		(void)decision_refuse(d, REFUSED_WHILE_MOVED, "UnexpectedAdmissionError",
@@ -81,7 +85,7 @@ bool engine_update_within(struct engine *g, int64_t now_ms, const struct request
 			"tried again in some seconds");
 		return true;
 	}
-	if (changes || h->decision.left) {
+	if (changes || decision_is_left(&h->decision)) {
 		bool whole = budget_of(g->s->merge_visit_budget).given == b->given;
 		uint64_t steps = b->given ? b->given : 1;
 

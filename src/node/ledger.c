@@ -58,7 +58,7 @@ bool holding_is_in_pool(const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 
-	if (d->left || h->on_reserved)
+	if (decision_is_left(d) || h->on_reserved)
 		return false;
 	return !d->exclusive || (decision_is_booked(d) && !h->request.pod.pod_level &&
 					h->request.ask.wishes.cpus == WISH_CPUS_OWN_SHARED);
@@ -98,7 +98,8 @@ static void note_reserved(const struct ledger *l, struct holding *h)
 	const struct cpuset reserved = reserved_cpus(l);
 
 	h->on_reserved = h->request.ask.wishes.cpus == WISH_CPUS_RESERVED &&
-			 !h->decision.exclusive && !h->decision.left && !cpuset_empty(&reserved);
+			 !h->decision.exclusive && !decision_is_left(&h->decision) &&
+			 !cpuset_empty(&reserved);
 }
 
 /* The CPUs that the container has where others of the pool are not to be kept from them, too; NULL:
@@ -108,7 +109,7 @@ static const struct cpuset *runs_beside_the_pool(
 {
 	const struct decision *d = &h->decision;
 
-	if (d->left)
+	if (decision_is_left(d))
 		return cpuset_empty(&d->left_on) ? &l->now.topo->cpus : &d->left_on;
 	if (h->on_reserved)
 		return reserved;

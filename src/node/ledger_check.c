@@ -316,7 +316,8 @@ static int left_is_sound(const struct ledger *l, struct err *e)
 	for (size_t i = 0; i < l->by[BY_ID].nr; i++) {
 		const struct decision *d = &l->by[BY_ID].at[i].h->decision;
 
-		if ((d->left && d->exclusive) || (!d->left && !cpuset_empty(&d->left_on)))
+		if ((decision_is_left(d) && d->exclusive) ||
+			(!decision_is_left(d) && !cpuset_empty(&d->left_on)))
 			return err_set(e, EINVAL,
 				"container %s is left as it runs, and is not at once",
 				l->by[BY_ID].at[i].h->request.container_id);

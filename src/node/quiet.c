@@ -10,7 +10,8 @@ static bool holds_own_cpus(const struct holding *h)
 {
 	const struct decision *d = &h->decision;
 
-	return d->exclusive && !d->left && !holding_is_pod(h) && !request_shares_in_pod(&h->request, d);
+	return d->exclusive && !decision_is_left(d) && !holding_is_pod(h) &&
+	       !request_shares_in_pod(&h->request, d);
 }
 
 void quiet_plan_make(const struct ledger *l, const struct settings *s, struct quiet_plan *out)

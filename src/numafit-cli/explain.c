@@ -103,16 +103,28 @@ static bool is_share(const struct request *req)
 
 static const char *source_words(const struct request *req, const struct decision *d)
 {
+#define NOT_STOPPED "; a running container is not stopped, whatever the policy says"
+	static const char *const adopted[NR_PLACED_BY] = {
+		[PLACED_BY_NUMAFIT] = "the container ran already when numafitd came, and numafitd "
+				      "has placed the container while it ran" NOT_STOPPED,
+		[PLACED_AS_FOUND] = "it ran already when numafitd came, and keeps what it ran "
+				    "with" NOT_STOPPED,
+		[PLACED_LEFT] = "the container ran already when numafitd came, and is left as it "
+				"ran",
+	};
 	static const char *const words[NR_DECISION_SOURCES] = {
-		[SOURCE_ADOPTED] = "it ran already when numafitd came, and keeps what it ran with; "
-				   "a running container is not stopped, whatever the policy says",
 		[SOURCE_INHERITED] = "it is a restart of a container that was placed before, and "
 				     "keeps what that one had",
 		[SOURCE_HELD] = "it was decided with its whole pod when the pod's sandbox was "
 				"started, and held for it until the pod goes",
 	};
 
-	return is_share(req) ? "its NUMA node is the scheduler's choice" : words[d->source];
+	if (is_share(req))
+		return "its NUMA node is the scheduler's choice";
+	if (d->placed_by == PLACED_IN_SHADOW)
+		return "in modes shadow and off numafitd places nothing: the container runs with "
+		       "what the kubelet gives it";
+	return d->source == SOURCE_ADOPTED ? adopted[d->placed_by] : words[d->source];
 }
 
 static void print_moved(const struct scene *x, const struct moment *m)

@@ -249,7 +249,7 @@ static void print_unlike_others(const struct scene *x, const struct decision *d)
 {
 	char cpus[CPUSET_TEXT_MAX];
 
-	if (d->left)
+	if (decision_is_left(d))
 		wording_print(x->to, "CPUs", "any: it gets no cpuset from numafitd");
 	else
 		wording_print(x->to, "CPUs",

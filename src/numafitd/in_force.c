@@ -79,7 +79,7 @@ static bool owns_cpus(
 	const struct request *req, const struct placement *said, const struct holding *h)
 {
 	return request_exclusive_cpus(req) || (said && said->exclusive) ||
-	       (h && (h->decision.exclusive || h->decision.left));
+	       (h && (h->decision.exclusive || decision_is_left(&h->decision)));
 }
 
 static void forget_unread(struct in_force_reader *r)

@@ -76,6 +76,7 @@ static int append_header(struct daemon *d, struct err *e)
 		.boot_id = boot_id,
 		.machine = d->topo.name,
 		.fingerprint = topo_fingerprint(&d->topo),
+		.says_placed_by = true,
 		.topology = machine,
 	};
 	struct arena a;
@@ -325,6 +326,7 @@ struct reading {
 	struct daemon *d;
 	bool has_header;
 	bool has_other_keys; /* its settings are not all known here */
+	bool says_placed_by; /* as of struct journal_header */
 	const char *foreign; /* why it is not ours, a suffix for the file that is set aside */
 };
 
@@ -451,6 +453,7 @@ static int check_header(
 		return err_set(e, ESTALE, "it was written on another machine (%s)", h.machine);
 	}
 	take_settings_of(r, &h, a);
+	r->says_placed_by = h.says_placed_by;
 	new_engine(r->d);
 	return 0;
 }
@@ -508,6 +511,8 @@ static void fold(struct daemon *d)
 		set_aside(d, &r, &why);
 	if (lines <= 0)
 		return;
+	if (!r.says_placed_by && (d->settings.mode == MODE_SHADOW || d->settings.mode == MODE_OFF))
+		engine_nothing_was_in_force(d->engine);
 	take_effect(d, now);
 	log_line(LOG_INFO, "journal-folded", "file=%s lines=%d containers=%zu", d->run.journal_path,
 		lines, ledger_count(engine_ledger(d->engine)));

@@ -182,7 +182,8 @@ static bool is_placed(const struct daemon *d, const struct request *req)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), req->container_id);
 
-	return req->placement || (h && !h->decision.left);
+	return req->placement || (h && (h->decision.placed_by == PLACED_BY_NUMAFIT ||
+					       h->decision.placed_by == PLACED_AS_FOUND));
 }
 
 /* A container that numafit has placed, by the journal or by its annotation, gets the whole machine.

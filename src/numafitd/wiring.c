@@ -453,7 +453,7 @@ static void log_left(const struct daemon *d)
 	for (size_t i = 0; i < ledger_count(l); i++) {
 		const struct decision *dec = &ledger_at(l, i)->decision;
 
-		nr += dec->left;
+		nr += decision_is_left(dec);
 		confined += !cpuset_empty(&dec->left_on);
 	}
 	if (nr)

@@ -125,7 +125,7 @@ static inline void assert_same_ledger(const struct ledger *a, const struct ledge
 		assert_memory_equal(&x->request.ask.wishes, &y->request.ask.wishes,
 			sizeof x->request.ask.wishes);
 		assert_true(nodeset_equal(x->decision.spread, y->decision.spread));
-		assert_int_equal(x->decision.left, y->decision.left);
+		assert_int_equal(decision_is_left(&x->decision), decision_is_left(&y->decision));
 		assert_true(cpuset_equal(&x->decision.left_on, &y->decision.left_on));
 		assert_int_equal(x->decision.lost_cpus, y->decision.lost_cpus);
 		assert_true(cpuset_equal(&x->decision.cpus, &y->decision.cpus));
@@ -175,7 +175,7 @@ static inline bool runs_as_it_was_left(struct world *w, const struct running *r)
 	const struct holding *h = ledger_find(engine_ledger(w->g), r->id);
 	const struct cpuset cpus = cpus_of(r);
 
-	return h && h->decision.left &&
+	return h && decision_is_left(&h->decision) &&
 	       (r->floats || cpuset_within(&w->t->cpus, &cpus) ||
 		       r->req.ask.wishes.cpus == WISH_CPUS_UNBOUNDED);
 }
@@ -463,7 +463,7 @@ static inline struct decision update(struct world *w, struct running *r, const s
 
 	if (!engine_update(w->g, 0, wish, &d, &ups)) {
 		d = ledger_find(engine_ledger(w->g), r->id)->decision;
-		assert_true(d.left);
+		assert_true(decision_is_left(&d));
 		return d;
 	}
 	assert_true(d.admit || !ups.nr);
@@ -549,7 +549,8 @@ static inline void synchronize(struct world *w)
 	for (size_t i = 0; i < what.nr; i++) {
 		const struct holding *h = ledger_find(engine_ledger(w->g), list[i].container_id);
 
-		assert_false(placed[i] && h && h->decision.left && /* we have placed it */
+		assert_false(placed[i] && h &&
+			     decision_is_left(&h->decision) && /* we have placed it */
 			     list[i].ask.wishes.cpus != WISH_CPUS_UNBOUNDED);
 	}
 	for (unsigned i = 0; i < PODS_MAX * PARTS_MAX; i++)

@@ -171,9 +171,9 @@ static inline void the_ledger_is_what_runs(struct rig *r)
 			continue;
 		if (!h)
 			fail_msg("%s runs, and the ledger lacks it", c->id);
-		else if (!h->decision.left)
+		else if (!decision_is_left(&h->decision))
 			crash_assert_as_held(c, h, &f);
-		c->exclusive = h && h->decision.exclusive && !h->decision.left;
+		c->exclusive = h && h->decision.exclusive && !decision_is_left(&h->decision);
 	}
 	journal_fold_fini(&f);
 	what_was_answered_is_held(r);

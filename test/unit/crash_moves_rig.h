@@ -331,7 +331,7 @@ static inline const char *unrest_of_box(const struct rig *r, const struct box *b
 		return "is not in the journal";
 	if (ledger_is_moving(l, b->c.id))
 		return "is being moved";
-	if (h->decision.left)
+	if (decision_is_left(&h->decision))
 		return NULL;
 	const struct cpuset want = ledger_cpus_of(l, h), has = in_force(r, b),
 			    given = fake_container_cpus(&b->c);
@@ -366,7 +366,7 @@ static inline bool is_at_rest(struct rig *r)
 		const struct holding *h = *r->unrest ? NULL : ledger_find(l, c->c.id);
 
 		c->c.exclusive = h ? h->decision.exclusive : c->c.exclusive;
-		c->loose = h ? h->decision.left : c->loose;
+		c->loose = h ? decision_is_left(&h->decision) : c->loose;
 	}
 	journal_fold_fini(&f);
 	return !*r->unrest;

@@ -183,7 +183,7 @@ static inline const char *unrest_of_box(struct rig *r, const struct box *b, cons
 
 	if (!h)
 		return "is not in the journal";
-	if (h->decision.left)
+	if (decision_is_left(&h->decision))
 		return NULL;
 	const struct cpuset want = ledger_cpus_of(l, h), own = fake_container_cpus(&b->c);
 	if (h->decision.exclusive && !cpuset_equal(&own, &want))
@@ -235,7 +235,7 @@ static inline bool is_at_rest(struct rig *r)
 		const struct holding *h = *r->unrest ? NULL : ledger_find(l, b->c.id);
 
 		b->c.exclusive = h ? h->decision.exclusive : b->c.exclusive;
-		b->loose = h ? h->decision.left : b->loose;
+		b->loose = h ? decision_is_left(&h->decision) : b->loose;
 	}
 	journal_fold_fini(&f);
 	return !*r->unrest;

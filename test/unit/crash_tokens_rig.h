@@ -155,7 +155,7 @@ static inline void is_as_held(struct rig *r, struct pod_here *p, const struct jo
 
 	if (!h)
 		fail_msg("%s runs, and the ledger lacks it", p->c.id);
-	p->left = h->decision.left;
+	p->left = decision_is_left(&h->decision);
 	if (p->left) { /* it was started unpinned, and has had no update */
 		assert_false(*p->c.placement || *p->c.cpus);
 		assert_true(cpuset_empty(&h->decision.left_on));

@@ -138,7 +138,7 @@ static void assert_apart(const struct world *w)
 		const struct cpuset own = list(a->cpus);
 
 		assert_non_null(h);
-		assert_int_equal(h->decision.left, a->left);
+		assert_int_equal(decision_is_left(&h->decision), a->left);
 		if (!a->left)
 			assert_true(cpuset_equal(&own, (struct cpuset[]){ledger_cpus_of(l, h)}));
 		if (!h->decision.exclusive)

@@ -173,7 +173,7 @@ static void is_as_held(struct rig *r, struct box *b, const struct journal_fold *
 
 	if (!h)
 		fail_msg("%s runs, and the ledger lacks it", b->c.id);
-	if (h->decision.left) {
+	if (decision_is_left(&h->decision)) {
 		is_as_left(r, b, &h->decision);
 		return;
 	}

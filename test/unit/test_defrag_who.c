@@ -339,9 +339,9 @@ static void others_that_cannot_move(void **state)
 	create(w, req);
 	assert_true(can_move(w, "plain"));
 	struct holding h = *ledger_find(engine_ledger(w->g), "plain");
-	h.decision.left = true;
+	h.decision.placed_by = PLACED_LEFT;
 	assert_false(defrag_can_move(&h));
-	h.decision.left = false;
+	h.decision.placed_by = PLACED_BY_NUMAFIT;
 	h.request.ask.tokens = 1;
 	assert_false(defrag_can_move(&h));
 	h.request.ask.tokens = 0;

@@ -311,14 +311,14 @@ static void cpus_of_a_container_that_is_left_alone_are_given_to_no_other(void **
 	left.cpus = "8-9";
 	assert_int_equal(cpuset_parse(&want, left.cpus, strlen(left.cpus), NULL), 0);
 	engine_synchronize(n->g, 0, &one, &n->ups);
-	assert_true(held(n, "left")->decision.left);
+	assert_true(decision_is_left(&held(n, "left")->decision));
 	assert_cpus(held(n, "left")->decision.left_on, want);
 	left.cpus = ""; /* as it was created */
 	assert_int_equal(engine_doubts(n->g, &left, NULL, true), DOUBT_CONTENT);
 	left.in_force = IN_FORCE_UNKNOWN;
 	vec_fini(&n->ups);
 	engine_synchronize(n->g, 0, &one, &n->ups);
-	assert_true(held(n, "left")->decision.left);
+	assert_true(decision_is_left(&held(n, "left")->decision));
 	assert_cpus(held(n, "left")->decision.left_on, want);
 	assert_null(update_of(n, "left"));
 	left.cpus = "10-11"; /* and now it runs there */

@@ -15,7 +15,7 @@ static void a_container_created_while_the_daemon_was_away_may_be_left_alone(void
 	assert_int_equal(n->ups.nr, 0);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "stray");
 	assert_false(h->decision.exclusive);
-	assert_true(h->decision.left);
+	assert_true(decision_is_left(&h->decision));
 	assert_string_equal(h->decision.message, "left as it ran: onAdopt is leave");
 	node_free(n);
 }
@@ -62,7 +62,7 @@ static void it_has_shrunk_while_nobody_listened(bool annotated)
 	web.ask.cpu_milli = 1500;
 	synchronize_leaving(n, &web, annotated ? &placed : NULL);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "web");
-	assert_false(h->decision.exclusive || h->decision.left);
+	assert_false(h->decision.exclusive || decision_is_left(&h->decision));
 	assert_int_equal(n->ups.nr, 1);
 	assert_true(cpuset_equal(&n->ups.at[0].cpus, &ledger_view(engine_ledger(n->g))->pool));
 	node_free(n);
@@ -96,7 +96,7 @@ static void a_container_that_was_moved_to_the_pool_is_not_left_alone_without_a_j
 	wish.mems = "0-7";
 	forget_all(n);
 	synchronize_leaving(n, &wish, &placed);
-	assert_false(ledger_find(engine_ledger(n->g), "web")->decision.left);
+	assert_false(decision_is_left(&ledger_find(engine_ledger(n->g), "web")->decision));
 	vec_fini(&n->ups);
 	engine_create(n->g, 0, &big, &d, &n->ups);
 	assert_true(d.admit);
@@ -120,7 +120,7 @@ static void cpus_of_a_container_that_is_left_alone_are_not_given_out(void **stat
 	stray.mems = "0-7";
 	synchronize_leaving(n, &stray, NULL);
 	const struct holding *h = ledger_find(engine_ledger(n->g), "stray");
-	assert_true(h->decision.left && cpuset_equal(&h->decision.left_on, &on));
+	assert_true(decision_is_left(&h->decision) && cpuset_equal(&h->decision.left_on, &on));
 	assert_int_equal(n->ups.nr, 0);
 	d = create(n, &web);
 	assert_true(d.exclusive && !cpuset_intersects(&d.cpus, &on));
@@ -145,7 +145,7 @@ static void a_container_on_the_cpus_of_another_one_is_not_left_alone(void **stat
 	stray.cpus = cpuset_format(&d.cpus, cpus, sizeof cpus);
 	engine_live(n->g, 0, &stray, NULL);
 	engine_started(n->g, 0, "stray");
-	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
+	assert_false(decision_is_left(&ledger_find(engine_ledger(n->g), "stray")->decision));
 	assert_updated(n, "stray");
 	node_free(n);
 }
@@ -160,12 +160,12 @@ static void a_container_that_is_left_alone_is_placed_when_its_cpus_are_set(void 
 	(void)state;
 	synchronize_leaving(n, &stray, NULL);
 	assert_false(engine_update(n->g, 0, &same, &d, &n->ups)); /* it runs on as it did */
-	assert_true(ledger_find(engine_ledger(n->g), "stray")->decision.left);
+	assert_true(decision_is_left(&ledger_find(engine_ledger(n->g), "stray")->decision));
 	same.cpus = "1-4";
 	assert_true(engine_update(n->g, 0, &same, &d, &n->ups));
-	assert_true(d.admit && !d.left &&
+	assert_true(d.admit && !decision_is_left(&d) &&
 		    cpuset_equal(&d.cpus, &ledger_view(engine_ledger(n->g))->pool));
-	assert_false(ledger_find(engine_ledger(n->g), "stray")->decision.left);
+	assert_false(decision_is_left(&ledger_find(engine_ledger(n->g), "stray")->decision));
 	node_free(n);
 }
 
@@ -186,7 +186,7 @@ static void a_container_that_is_left_alone_is_examined_with_every_synchronize(vo
 	const struct placement *none[] = {NULL};
 	engine_synchronize(
 		n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0, NULL}, &n->ups);
-	assert_false(ledger_find(l, "stray")->decision.left);
+	assert_false(decision_is_left(&ledger_find(l, "stray")->decision));
 	assert_int_equal(n->ups.nr, 1);
 	node_free(n);
 }
@@ -204,7 +204,7 @@ static void a_container_that_is_left_alone_keeps_its_memory_nodes(void **state)
 	assert_true(nodeset_equal(ledger_find(l, "stray")->decision.mems, n->t->nodes));
 	stray.mems = "3";
 	synchronize_leaving(n, &stray, NULL);
-	assert_true(ledger_find(l, "stray")->decision.left);
+	assert_true(decision_is_left(&ledger_find(l, "stray")->decision));
 	assert_true(nodeset_equal(ledger_find(l, "stray")->decision.mems, nodeset_of(3)));
 	node_free(n);
 }

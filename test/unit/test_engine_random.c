@@ -408,7 +408,7 @@ static void somebody_sets_a_cpuset(struct world *w, struct random *r)
 	struct running *c = any_running(w, r);
 	const struct holding *h = c ? ledger_find(engine_ledger(w->g), c->id) : NULL;
 
-	if (!h || h->decision.left) /* nobody heals what is left */
+	if (!h || decision_is_left(&h->decision)) /* nobody heals what is left */
 		return;
 	report_start(w, c);
 	set_cpuset(w, c, &w->t->cpus, w->t->nodes_with_memory);

@@ -331,7 +331,7 @@ static void what_is_left_to_itself_gets_no_cpuset_and_no_update(void **state)
 	struct request more = p->run[0].req;
 
 	(void)state;
-	assert_true(decision_of(w, p)->left);
+	assert_true(decision_is_left(decision_of(w, p)));
 	assert_int_equal(decision_of(w, p)->nr_blocks, 0);
 	assert_string_equal(p->run[0].cpus, "");
 	(void)start_one(w, 1, QOS_GUARANTEED, 8000, (struct wishes){0});
@@ -341,11 +341,11 @@ static void what_is_left_to_itself_gets_no_cpuset_and_no_update(void **state)
 	check(w);
 	lose_the_journal(w);
 	check(w);
-	assert_true(decision_of(w, p)->left);
+	assert_true(decision_is_left(decision_of(w, p)));
 	assert_string_equal(p->run[0].cpus, "");
 	assert_true(start(w, p, 0).admit); /* again */
 	check(w);
-	assert_true(decision_of(w, p)->left);
+	assert_true(decision_is_left(decision_of(w, p)));
 	assert_string_equal(p->run[0].cpus, "");
 	assert_int_equal(w->updates, 0);
 	world_free(w);

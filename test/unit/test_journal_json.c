@@ -207,7 +207,7 @@ static void an_old_line_with_its_verdict_only_in_the_message_sets_the_flags(void
 			cases[i].flags, cases[i].message, at + sizeof from - 1);
 		arena_init(&a, ARENA_BYTES);
 		assert_int_equal(journal_json_parse(t.at, t.len, &ids, &a, &back, NULL), 0);
-		assert_int_equal(back.decision.left, cases[i].left);
+		assert_int_equal(decision_is_left(&back.decision), cases[i].left);
 		assert_int_equal(back.decision.lost_cpus, cases[i].lost_cpus);
 		arena_fini(&a);
 	}

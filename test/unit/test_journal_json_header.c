@@ -7,6 +7,7 @@ static void the_header_comes_back(void **state)
 		.boot_id = "b",
 		.machine = "kep\"3545",
 		.fingerprint = UINT32_MAX,
+		.says_placed_by = true,
 		.topology = "machine a\nnode 0 memory 1Gi cpus 0-1\n"};
 	struct journal_header back;
 	struct settings s;
@@ -25,6 +26,7 @@ static void the_header_comes_back(void **state)
 	assert_string_equal(back.boot_id, h.boot_id);
 	assert_string_equal(back.machine, h.machine);
 	assert_int_equal(back.fingerprint, h.fingerprint);
+	assert_true(back.says_placed_by);
 	assert_string_equal(back.topology, h.topology);
 	assert_int_equal(back.settings.nr, h.settings.nr);
 	for (size_t i = 0; i < h.settings.nr; i++) {

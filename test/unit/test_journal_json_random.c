@@ -196,7 +196,7 @@ static struct decision any_decision(bool admit)
 		.has_affinity = below(2),
 		.preferred = below(2),
 		.nr_blocks = below(TOPO_KINDS + 1),
-		.left = below(2),
+		.placed_by = (enum placed_by)below(NR_PLACED_BY),
 		.left_on = any_cpus(),
 		.within_pod = below(2),
 		.lost_cpus = below(2),
@@ -375,7 +375,7 @@ static void assert_same_decision(const struct decision *a, const struct decision
 	assert_true(a->steps == b->steps);
 	assert_int_equal(a->nr_blocks, b->nr_blocks);
 	assert_int_equal(a->lease, b->lease);
-	assert_int_equal(a->left, b->left);
+	assert_int_equal(a->placed_by, b->placed_by);
 	assert_true(cpuset_equal(&a->left_on, &b->left_on));
 	assert_int_equal(a->lost_cpus, b->lost_cpus);
 	assert_true(a->moved_ms == b->moved_ms);

@@ -31,6 +31,10 @@ decided() { line out '"event":"'"$1"'"' '"pod":"'"$2"'"' "$3"; } # EVENT POD WOR
 says() { line log "$@"; }
 count() { [ "$(grep -c -e "$2" "$dir/log")" -eq "$1" ]; }
 no() { ! "$@"; }
+explained() { # POD WORDS
+	"$bin/numafit" explain --run-directory "$dir/run" "$1" >"$dir/explained" 2>&1
+	tr -s ' \n' ' ' <"$dir/explained" | grep -q -e "$2"
+}
 untouched() { grep -q '"updates":0}$' "$dir/out" && no grep -q '"updates":[1-9]' "$dir/out"; }
 
 play manage shadow
@@ -48,6 +52,7 @@ see "one disagreement" count 1 verdict=disagrees
 see "with both cpusets" says event=shadow pod=cache "numafit 5-6,69-70, kubelet 40-41,104-105"
 see "and both NUMA nodes of memory" says pod=cache "memory: numafit 0, kubelet 5"
 see "which does not lead to the next" says event=shadow pod=upf verdict=agrees
+see "explain says that nothing was put in force" explained cache "numafitd places nothing"
 
 play off shadow mode=off
 see "nobody is adjusted or updated" untouched
@@ -83,6 +88,7 @@ rm -r "$dir/kubelet"
 play "onAdopt place" unasked
 see "a container that ran before is placed" line out '"event":"restart-runtime"' '"containers":2,"updates":2'
 see "with CPUs of its own" says cause=adopt pod=db exclusive=yes cpus=1-4,65-68
+see "explain does not say that the container keeps what it ran with" explained db "has placed the container while it ran"
 
 play "onAdopt leave" unasked onAdopt=leave
 see "a container that ran before is left alone" untouched
