@@ -60,6 +60,9 @@ void engine_drop(
 /* The same when its pod is gone, too: what was held for the container does not wait for it. */
 void engine_drop_for_good(
 	struct engine *g, int64_t now_ms, const char *cause, const struct holding *h);
+/* The entry's request once more, with another id, its texts from *a. */
+struct request engine_request_in(
+	struct arena *a, const struct holding *h, const char *container_id);
 /* The entry's request once more, with another id, in the engine's arena: it outlives the entry
  * until the next decision. */
 struct request engine_request_of(

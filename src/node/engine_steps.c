@@ -263,22 +263,26 @@ void engine_bound_by_pod(const struct engine *g, struct request *req)
 	req->ask.guaranteed = false;
 }
 
-struct request engine_request_of(
-	struct engine *g, const struct holding *h, const char *container_id)
+struct request engine_request_in(struct arena *a, const struct holding *h, const char *container_id)
 {
 	struct request req = h->request;
 	const char **text[HOLDING_STRINGS];
 
-	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
 	holding_strings(&req, text);
 	for (size_t i = 0; i < HOLDING_STRINGS; i++) {
-		const char *copy =
-			*text[i] ? arena_strndup(&g->arena, *text[i], strlen(*text[i])) : NULL;
+		const char *copy = *text[i] ? arena_strndup(a, *text[i], strlen(*text[i])) : NULL;
 
 		*text[i] = *text[i] && !copy ? "" : copy;
 	}
 	req.container_id = container_id;
 	return req;
+}
+
+struct request engine_request_of(
+	struct engine *g, const struct holding *h, const char *container_id)
+{
+	arena_init_fixed(&g->arena, g->work, ADMIT_ARENA_BYTES);
+	return engine_request_in(&g->arena, h, container_id);
 }
 
 enum token_owner engine_owner_of_running(const struct engine *g, const struct request *req)

@@ -62,6 +62,7 @@ static const struct {
 	{"withdrawn", "when the kubelet showed that its tokens are another container's"},
 	{"shadow", "when it was created; in mode shadow the kubelet places it"},
 	{"prepare", "when the kubelet prepared its claim"},
+	{"facts", "when its pod's spec became known while it ran"},
 	{"resize", "when its resources were changed while it ran"},
 	{"snapshot", "or before: the journal was started anew then"},
 	{"stop", "its process ended"},

@@ -279,7 +279,7 @@ static void on_api_pod(void *ctx, const struct known_pod *pod)
 {
 	struct cluster *c = ctx;
 
-	services_note_pod(c->d, pod);
+	services_pod_changed(c->d, pod);
 	annotations_changed(c);
 }
 

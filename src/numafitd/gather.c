@@ -405,9 +405,9 @@ static void know_claims(const struct daemon *d, struct request *req)
 	req->ask.has_claims = known ? c && c->has_claims : req->nr_cdi;
 }
 
-/* By its pod's spec, where that is known: whether it has claims; and, of a pod that was not decided
- * as a whole, be it that it was not known by then, what is its own: a runtime shows what the pod
- * has as resources of its own as those of each container. */
+/* By its pod's spec, where that is known: its kind and place; whether it has claims; and, of a pod
+ * that was not decided as a whole, be it that it was not known by then, what is its own: a runtime
+ * shows what the pod has as resources of its own as those of each container. */
 static void know_container_of_pod(const struct daemon *d, struct request *req)
 {
 	const struct settings *s = &d->settings;
@@ -416,10 +416,30 @@ static void know_container_of_pod(const struct daemon *d, struct request *req)
 	bool as_one = pod_is_aligned_as_one(s, &req->pod);
 
 	know_claims(d, req);
+	req->ask.kind = c ? c->kind : req->ask.kind;
+	req->ask.place = c ? c->place : req->ask.place;
 	req->pod.pod_level = known && known->pod.pod_level;
 	if (c && req->pod.pod_level)
 		req->ask.guaranteed =
 			s->gates.pod_level_resource_managers && !as_one && c->guaranteed;
+}
+
+bool gather_facts(const struct daemon *d, const struct request *running, struct container_facts *f)
+{
+	const struct known_pod *known = find_known_pod(d, &running->pod);
+	const struct ask *c = find_known_container(known, running->ask.name);
+	struct request req = *running;
+
+	if (!c)
+		return false;
+	know_container_of_pod(d, &req);
+	*f = (struct container_facts){.kind = req.ask.kind,
+		.place = req.ask.place,
+		.pod_level = req.pod.pod_level,
+		.guaranteed = req.ask.guaranteed,
+		/* the runtime may have shown device nodes, which no spec has */
+		.has_devices = running->ask.has_devices || has_devices_by_spec(known, c)};
+	return true;
 }
 
 static bool has_devices_by_kubelet(const struct container_held *held)
@@ -567,7 +587,7 @@ static void add_shares(struct daemon *d, struct request *req, struct arena *a)
 void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a)
 {
 	for (size_t i = 0; i < nr; i++) {
-		know_claims(d, &containers[i]);
+		know_container_of_pod(d, &containers[i]);
 		add_shares(d, &containers[i], a);
 		containers[i].ask.has_devices = may_have_devices(d, &containers[i]);
 		(void)take_wishes(d, &containers[i].pod, &containers[i].ask, a);

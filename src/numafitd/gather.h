@@ -2,6 +2,7 @@
 #define NUMAFIT_NUMAFITD_GATHER_H
 
 #include <numafit/arena.h>
+#include <numafit/engine.h>
 #include <numafit/request.h>
 
 struct daemon;
@@ -21,6 +22,9 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
 void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a);
 /* The same for containers that run already: nothing is logged. */
 void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a);
+/* What the spec of a running container's pod says of the container, into *f. False: no spec of the
+ * pod is known, or the spec lacks the container. */
+bool gather_facts(const struct daemon *d, const struct request *running, struct container_facts *f);
 /* Whether the devices of its claims are known, as gather_container() would find now. */
 enum claims_known gather_claims(struct daemon *d, const struct request *req);
 /* The same of a pod whose sandbox is being started, of which this is the first question or not; one

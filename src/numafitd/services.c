@@ -4,6 +4,7 @@
 #include "claims.h"
 #include "cluster.h"
 #include "decision_log.h"
+#include "late_facts.h"
 #include "over.h"
 #include "pool.h"
 #include "services_state.h"
@@ -153,6 +154,19 @@ static void on_pods_event(void *ctx, bool bad, const char *event, const char *te
 	log_pod_facts(ctx, text);
 }
 
+void services_pod_changed(struct daemon *d, const struct known_pod *pod)
+{
+	services_note_pod(d, pod);
+	late_facts_of_pod(d, pod->pod.uid);
+}
+
+static void on_pod_changed(void *ctx, const struct known_pod *pod)
+{
+	struct services *v = ctx;
+
+	services_pod_changed(v->d, pod);
+}
+
 static void on_pods_gone(void *ctx)
 {
 	struct services *v = ctx;
@@ -162,7 +176,7 @@ static void on_pods_gone(void *ctx)
 
 static void watch_pods(struct services *v)
 {
-	v->watching = (struct pods_handler){v, gather_pod_changed, on_pods_gone, on_pods_event};
+	v->watching = (struct pods_handler){v, on_pod_changed, on_pods_gone, on_pods_event};
 	v->pods = pods_new(v->d->loop, v->pump, &(struct pods_options){.socket = v->pods_socket},
 		&v->watching);
 }

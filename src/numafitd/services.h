@@ -22,6 +22,8 @@ const char *services_pod_facts(const struct daemon *d);
 void services_note_change(struct daemon *d);
 /* The pod is known now: what the kubelet gives to it is asked for. */
 void services_note_pod(struct daemon *d, const struct known_pod *pod);
+/* The same, and its containers that are in the ledger get its facts (late_facts.h). */
+void services_pod_changed(struct daemon *d, const struct known_pod *pod);
 /* The devices that the kubelet shows for the pod's containers and that are on one NUMA node, tokens
  * among them, from *a; -EAGAIN: its answer is older than the pod's sandbox, -ENOMEM. */
 int services_observe(const struct daemon *d, struct observed *o, struct arena *a);

@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "decision_log.h"
 #include "gather.h"
+#include "late_facts.h"
 #include "over.h"
 #include "pool.h"
 #include "quota.h"
@@ -424,6 +425,7 @@ static void on_started(void *ctx, const struct request *req)
 
 	on_live(d, req);
 	engine_started(d->engine, loop_wall_ms(), req->container_id);
+	late_facts_of_pod(d, req->pod.uid);
 	if (request_exclusive_cpus(req))
 		quota_note_pod(d, req->pod.uid);
 	updater_note_change(d);

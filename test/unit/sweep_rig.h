@@ -41,6 +41,7 @@ struct box {
 	struct fake_container
 		c;     /* with the texts of its creation: a runtime that forgets has these */
 	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
+	const char *name; /* of the container; NULL: main */
 	char cgroup[64];
 	int64_t quota;            /* what the runtime has been given for it; 0: nothing */
 	const char *wishes_quiet; /* its pod's annotation numafit.io/quiet; NULL: none */
@@ -56,6 +57,7 @@ struct rig {
 	bool in_shadow;
 	int64_t memory_limit; /* of every container, in bytes; 0: none */
 	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
+	bool gate;            /* PodLevelResourceManagers */
 	bool keeps_quotas;    /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups;      /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
@@ -283,6 +285,7 @@ static inline struct nri_container shown(
 	struct nri_container c = fake_container_shown(&b->c, annotation);
 
 	c.cgroup_parent = b->cpus ? "/kubepods/pod1" : "/kubepods/burstable/pod1";
+	c.name = b->name ? b->name : c.name;
 	c.cgroups_path = r->hides_cgroups ? NULL : b->cgroup;
 	c.resources.cpu_shares = b->cpus ? FAKE_SHARES_PER_CPU * b->cpus : 100;
 	c.resources.has_memory_limit = r->memory_limit > 0;
@@ -444,6 +447,7 @@ static inline void start_daemon(struct rig *r)
 	settings_init(&d->settings);
 	d->settings.sweep_interval_ms = ROUND_MS;
 	d->settings.shared_pool_step = 0;
+	d->settings.gates.pod_level_resource_managers = r->gate;
 	d->settings.mode = r->in_shadow ? MODE_SHADOW : MODE_MANAGE;
 	(void)snprintf(d->settings.nri_socket, sizeof d->settings.nri_socket, "%s", r->socket);
 	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);
