@@ -53,7 +53,7 @@ void confined_look_at(struct daemon *d, const struct holding *h, const struct cp
 	char name[CONFINED_NAME_MAX];
 	struct cpuset may;
 
-	if (h->decision.exclusive || h->decision.left ||
+	if (h->decision.exclusive || decision_is_left(&h->decision) ||
 		!cgroup_has_processes(d->follow.in_force.cgroups, h->request.cgroup))
 		return;
 	(void)snprintf(name, sizeof name, "%s/%s/%s", h->request.pod.ns, h->request.pod.name,
