@@ -1,9 +1,13 @@
+/* Wishes of a pod's author, from the pod's annotations: ours, CRI-O's for CPUs, and those that look
+ * like either and are followed by nobody, which are said. */
 #include <codec/wishes.h>
 
 #include <errno.h>
 #include <numafit/advice.h>
 #include <numafit/arena.h>
 #include <numafit/namespaces.h>
+#include <numafit/nearest.h>
+#include <numafit/number.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,29 +142,38 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 		ask->odd_wish = odd;
 }
 
-/* What CRI-O's users of CPUs of their own write, and the wish that means the same
- * (cri-o pkg/annotations/annotations.go, internal/runtimehandlerhooks). CRI-O obeys these itself in
- * some of its runtime handlers, other runtimes never do. cpu-quota.crio.io has no row: no container
- * with CPUs of its own has a quota, unless the operator keeps it (exclusiveCPUs.cfsQuota). */
+/* CRI-O's annotations for CPUs of one's own, and the wish that means the same (cri-o
+ * pkg/annotations/annotations.go, internal/runtimehandlerhooks). CRI-O obeys these itself in some of
+ * its runtime handlers, other runtimes never do. Each may have a container's name behind a slash,
+ * and that form comes before the plain one (cri-o 9989). A value that is neither in `on` nor in
+ * `off` asks for something that numafit does not do, such as housekeeping (cri-o 9223). */
 static const struct foreign_wish {
-	const char *annotation; /* one that ends with '/' has a container's name behind it */
-	const char *on[2];      /* the values that wish for it; NULL: any */
+	const char *annotation;
+	const char *on[2];  /* the values that wish for it; NULL: any */
+	const char *off[2]; /* the values that wish for nothing */
 	const char *name, *value;
-	const char *instead; /* there is no value: what is to be written instead */
+	const char *instead;   /* there is no value: what is to be written instead */
+	bool of_one_container; /* CRI-O has no plain form */
 } foreign_wishes[] = {
-	{"irq-load-balancing" CRIO, {"disable", "true"}, "quiet", "irq", NULL},
-	{"cpu-load-balancing" CRIO, {"disable", "true"}, "isolated", "prefer", NULL},
-	{"cpu-shared" CRIO "/", {"enable", "enable"}, "cpus", "own+shared", NULL},
-	{"cpu-c-states" CRIO, {NULL, NULL}, "quiet", NULL,
-		PREFIX "quiet: frequency=PROFILE, with a profile that limits maxIdleLatencyUs"},
-	{"cpu-freq-governor" CRIO, {NULL, NULL}, "quiet", NULL,
-		PREFIX "quiet: frequency=PROFILE, with a profile that has this governor"},
+	{"irq-load-balancing" CRIO, {"disable", "true"}, {"enable", "false"}, "quiet", "irq", NULL,
+		false},
+	{"cpu-load-balancing" CRIO, {"disable", "true"}, {"enable", "false"}, "isolated", "prefer",
+		NULL, false},
+	{"cpu-shared" CRIO, {"enable", "enable"}, {"disable", "disable"}, "cpus", "own+shared",
+		NULL, true},
+	{"cpu-c-states" CRIO, {NULL, NULL}, {NULL, NULL}, "quiet", NULL,
+		PREFIX "quiet: frequency=PROFILE, with a profile that limits maxIdleLatencyUs",
+		false},
+	{"cpu-freq-governor" CRIO, {NULL, NULL}, {NULL, NULL}, "quiet", NULL,
+		PREFIX "quiet: frequency=PROFILE, with a profile that has this governor", false},
+	/* no wish: no container with CPUs of its own has a quota, unless the operator keeps it */
+	{"cpu-quota" CRIO, {"disable", "true"}, {"enable", "false"}, NULL, NULL, NULL, false},
 };
 enum { NR_FOREIGN = sizeof foreign_wishes / sizeof *foreign_wishes };
 
-static bool is_on(const struct foreign_wish *f, const char *value)
+static bool is_one_of(const char *value, const char *const words[2])
 {
-	return !f->on[0] || text_equal(value, f->on[0]) || text_equal(value, f->on[1]);
+	return words[0] && (text_equal(value, words[0]) || text_equal(value, words[1]));
 }
 
 /* As wish_of_key(). */
@@ -168,27 +181,52 @@ static const struct foreign_wish *foreign_of_key(const char *key, const char **c
 {
 	*container = NULL;
 	for (size_t i = 0; i < NR_FOREIGN; i++) {
-		const char *name = foreign_wishes[i].annotation, *rest = text_behind(key, name);
-		bool of_one = name[strlen(name) - 1] == '/';
+		const struct foreign_wish *f = &foreign_wishes[i];
+		const char *rest = text_behind(key, f->annotation);
 
-		if (!rest || (!of_one && *rest))
+		if (!rest || (*rest && *rest != '/') || (f->of_one_container && !*rest))
 			continue;
-		*container = of_one ? rest : NULL;
-		return &foreign_wishes[i];
+		*container = *rest ? rest + 1 : NULL;
+		return f;
 	}
 	return NULL;
 }
 
+/* Annotations of ours that are no wishes. */
+static const char *const own_names[] = {"numa-hint", "topology-policy", "placement", "allocated"};
+enum { NR_OWN_NAMES = sizeof own_names / sizeof *own_names };
+
+/* True if the key is one of ours by its form, numafit.io/NAME or NAME.numafit.io/CONTAINER, or one
+ * of CRI-O's for CPUs and interrupts. Every pod's every annotation is looked at: this is cheap. */
+static bool looks_like_wish(const char *key)
+{
+	const size_t domain = strcspn(key, "/"), ours = sizeof PREFIX - 2;
+
+	if (key[domain] && !strchr(key + domain + 1, '/') && domain >= ours && !memcmp(key + domain - ours, PREFIX, ours + 1) &&
+		(domain == ours || key[domain - ours - 1] == '.'))
+		return true;
+	const size_t crio = sizeof CRIO - 1;
+	return (text_behind(key, "cpu-") || text_behind(key, "irq-")) && domain > crio &&
+	       !memcmp(key + domain - crio, CRIO, crio);
+}
+
+static bool is_own_name(const char *key)
+{
+	const char *name = text_behind(key, PREFIX);
+
+	return name && text_index(own_names, NR_OWN_NAMES, name) >= 0;
+}
+
 bool wishes_is_key(const char *key)
 {
-	const char *container;
-
-	return wish_of_key(key, &container) || foreign_of_key(key, &container);
+	return looks_like_wish(key) && !is_own_name(key);
 }
 
 /* What the annotations of a pod say to one of its containers; NULL: nothing of that. */
 struct said {
-	const struct key_value *of_one[NR_WISH_ROWS], *of_all[NR_WISH_ROWS], *foreign[NR_FOREIGN];
+	const struct key_value *of_one[NR_WISH_ROWS], *of_all[NR_WISH_ROWS];
+	const struct key_value *foreign_of_one[NR_FOREIGN], *foreign_of_all[NR_FOREIGN];
+	const struct key_value *unknown; /* the first that looks like a wish, and is none */
 };
 
 /* Where the pod has very many of them, most are other containers': these are seen at a glance. */
@@ -197,6 +235,12 @@ static bool is_anothers(const char *key, const char *container)
 	const char *slash = strchr(key, '/');
 
 	return slash && !text_equal(slash + 1, container) && !text_behind(key, PREFIX);
+}
+
+static void hear_first(const struct key_value **first, const struct key_value *kv)
+{
+	if (!*first)
+		*first = kv;
 }
 
 static void hear(struct said *s, const struct key_value *kv, const struct wishes_reader *r,
@@ -209,16 +253,17 @@ static void hear(struct said *s, const struct key_value *kv, const struct wishes
 	const struct wish_row *row = wish_of_key(kv->key, &whose);
 	const struct foreign_wish *f = row ? NULL : foreign_of_key(kv->key, &whose);
 	bool of_pod = row && r->whole && row->type == WISH_OF_NODES;
-	const struct key_value **first = NULL;
 
 	if (row && !whose)
 		s->of_all[row - wish_rows] = kv;
 	else if (row && !of_pod)
-		first = &s->of_one[row - wish_rows];
-	else if (f && is_on(f, kv->value))
-		first = &s->foreign[f - foreign_wishes];
-	if (first && !*first)
-		*first = kv;
+		hear_first(&s->of_one[row - wish_rows], kv);
+	else if (f)
+		hear_first(whose ? &s->foreign_of_one[f - foreign_wishes]
+				 : &s->foreign_of_all[f - foreign_wishes],
+			kv);
+	else if (!row && wishes_is_key(kv->key))
+		hear_first(&s->unknown, kv);
 }
 
 static struct said hear_all(
@@ -231,39 +276,150 @@ static struct said hear_all(
 	return s;
 }
 
+/* An annotation that is not followed, which the text says: the container is refused for it, unless
+ * the settings have such annotations ignored, or the wish is none that pods may have here. */
+static void say_odd(const struct wishes_reader *r, bool allowed, const char *text, struct ask *ask,
+	struct arena *a, struct wishes_ignored *ignored)
+{
+	const char *odd = arena_strndup(a, text, strlen(text));
+
+	if (!allowed || r->settings->unknown_wish == UNKNOWN_WISH_IGNORE)
+		ignored->odd = odd ? odd : ignored->odd;
+	else if (odd)
+		ask->odd_wish = odd;
+}
+
+/* row is that of the wish that means the same; NULL: there is no such wish. */
 static void take_foreign(const struct wishes_reader *r, const struct wish_row *row,
 	const struct foreign_wish *f, const struct key_value *kv, unsigned allowed, struct ask *ask,
 	struct arena *a, struct wishes_ignored *ignored)
 {
 	const struct key_value same = {kv->key, f->value};
+	bool on = !f->on[0] || is_one_of(kv->value, f->on);
 	char said[ODD_MAX];
 
-	if (f->value) {
+	if (is_one_of(kv->value, f->off))
+		return;
+	if (on && f->value) {
 		take_wish(r, row, &same, allowed, ask, a, ignored);
 		return;
 	}
-	if (!is_looked_at(row, allowed)) {
+	if (row && !is_looked_at(row, allowed)) {
 		ignored->annotation = kv->key;
 		return;
 	}
-	(void)snprintf(said, sizeof said, "annotation %s is CRI-O's: write %s, instead", kv->key,
-		f->instead);
-	const char *odd = arena_strndup(a, said, strlen(said));
-	if (r->settings->unknown_wish == UNKNOWN_WISH_IGNORE)
-		ignored->odd = odd;
+	if (on && f->instead)
+		(void)snprintf(said, sizeof said, "annotation %.*s is CRI-O's: write %s, instead",
+			2 * SHOWN, kv->key, f->instead);
+	else if (!on)
+		(void)snprintf(said, sizeof said,
+			"annotation %.*s: \"%.*s\" is none of the values of CRI-O's that numafit "
+			"follows: %s, %s",
+			2 * SHOWN, kv->key, SHOWN, kv->value, f->on[0], f->off[0]);
+	else if (r->settings->quota_use == QUOTA_KEEP)
+		(void)snprintf(said, sizeof said,
+			"annotation %.*s is not followed: exclusiveCPUs.cfsQuota is keep",
+			2 * SHOWN, kv->key);
 	else
-		ask->odd_wish = odd;
+		return;
+	/* what the operator keeps from all pods is no mistake of this pod's author */
+	say_odd(r, row || !on, said, ask, a, ignored);
 }
 
-/* Where the pod says nothing of it in our own words. */
+/* Where the pod says nothing of the row's wish in our own words; NULL: what is no wish. */
 static void take_foreign_ones(const struct wishes_reader *r, const struct wish_row *row,
 	const struct said *s, unsigned allowed, struct ask *ask, struct arena *a,
 	struct wishes_ignored *ignored)
 {
+	for (size_t i = 0; i < NR_FOREIGN; i++) {
+		const struct foreign_wish *f = &foreign_wishes[i];
+		const struct key_value *kv =
+			s->foreign_of_one[i] ? s->foreign_of_one[i] : s->foreign_of_all[i];
+
+		if (kv && (row ? text_equal(f->name, row->name) : !f->name))
+			take_foreign(r, row, f, kv, allowed, ask, a, ignored);
+	}
+}
+
+/* The right key that is nearest to one that is none. */
+struct meant_key {
+	const struct wish_row *row; /* NULL: no wish's */
+	char key[2 * SHOWN];        /* "": none is near */
+};
+
+/* The key up to its first slash is near to one of CRI-O's. */
+static void find_meant_foreign(const char *key, size_t domain, struct meant_key *out)
+{
+	char word[NEAREST_WORD_MAX];
+	struct nearest n;
+	struct text t;
+
+	text_init(&t, word, sizeof word);
+	text_add(&t, "%.*s", (int)number_min(domain, sizeof word), key);
+	nearest_begin(&n, word);
 	for (size_t i = 0; i < NR_FOREIGN; i++)
-		if (s->foreign[i] && text_equal(foreign_wishes[i].name, row->name))
-			take_foreign(r, row, &foreign_wishes[i], s->foreign[i], allowed, ask, a,
-				ignored);
+		nearest_try(&n, foreign_wishes[i].annotation, foreign_wishes[i].annotation);
+	const struct foreign_wish *f = foreign_wishes;
+	while (n.best && f->annotation != n.best)
+		f++;
+	if (!n.best)
+		return;
+	out->row = f->name ? wish_row_of(f->name) : NULL;
+	text_init(&t, out->key, sizeof out->key);
+	text_add(&t, "%s%s", f->annotation,
+		key[domain]           ? key + domain
+		: f->of_one_container ? "/CONTAINER"
+				      : "");
+}
+
+/* The name in a key of ours is near to a wish's, or to another one of ours. */
+static void find_meant_own(const char *key, size_t domain, struct meant_key *out)
+{
+	const char *of_all = text_behind(key, PREFIX);
+	const size_t len = of_all ? strlen(of_all) : domain - (sizeof PREFIX - 1);
+	char word[NEAREST_WORD_MAX];
+	struct nearest n;
+	struct text t;
+
+	text_init(&t, word, sizeof word);
+	text_add(&t, "%.*s", (int)number_min(len, sizeof word), of_all ? of_all : key);
+	nearest_begin(&n, word);
+	for (size_t i = 0; i < NR_WISH_ROWS; i++)
+		nearest_try(&n, wish_rows[i].name, wish_rows[i].name);
+	for (size_t i = 0; i < NR_OWN_NAMES; i++)
+		nearest_try(&n, own_names[i], own_names[i]);
+	if (!n.best)
+		return;
+	out->row = wish_row_of(n.best);
+	text_init(&t, out->key, sizeof out->key);
+	if (!of_all && out->row)
+		text_add(&t, "%s." PREFIX "%s", n.best, key + domain + 1);
+	else
+		text_add(&t, PREFIX "%s", n.best);
+}
+
+static void find_meant_key(const char *key, struct meant_key *out)
+{
+	const size_t domain = strcspn(key, "/"), crio = sizeof CRIO - 1;
+
+	*out = (struct meant_key){0};
+	if (domain > crio && !memcmp(key + domain - crio, CRIO, crio))
+		find_meant_foreign(key, domain, out);
+	else
+		find_meant_own(key, domain, out);
+}
+
+static void take_unknown(const struct wishes_reader *r, const struct key_value *kv,
+	unsigned allowed, struct ask *ask, struct arena *a, struct wishes_ignored *ignored)
+{
+	struct meant_key meant;
+	char said[ODD_MAX];
+
+	find_meant_key(kv->key, &meant);
+	(void)snprintf(said, sizeof said, "annotation %.*s is none that numafit knows%s%s%s",
+		2 * SHOWN, kv->key, *meant.key ? "; did you mean " : "", meant.key,
+		*meant.key ? "?" : "");
+	say_odd(r, !meant.row || is_looked_at(meant.row, allowed), said, ask, a, ignored);
 }
 
 void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct ask *ask,
@@ -282,6 +438,9 @@ void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct as
 		else
 			take_foreign_ones(r, &wish_rows[i], &s, allowed, ask, a, ignored);
 	}
+	take_foreign_ones(r, NULL, &s, allowed, ask, a, ignored);
+	if (s.unknown)
+		take_unknown(r, s.unknown, allowed, ask, a, ignored);
 	namespaces_obey(sections, pod->ns, &ask->wishes);
 	if (r->settings->burstable == BURSTABLE_ONE_NODE && pod->qos == QOS_BURSTABLE)
 		wishes_lay_over(&ask->wishes,

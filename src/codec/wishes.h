@@ -19,10 +19,12 @@ struct wishes_reader {
 /* What was passed over. */
 struct wishes_ignored {
 	const char *annotation; /* the last one that is not allowed; NULL: none */
-	const char *odd; /* what is wrong with one, with podWishes.unknown: ignore; or NULL */
+	const char *odd; /* what is wrong with one that no container is refused for; or NULL */
 };
 
-/* Whether it is the key of an annotation that wishes_take() reads, for whichever container. */
+/* True if wishes_take() reads the annotation with this key, for any container: as a wish, or, where
+ * the key only looks like a wish's (core for cores, cpu-quotas.crio.io), to say that nothing
+ * follows the annotation. */
 bool wishes_is_key(const char *key);
 
 /* Enter in *ask, by its name, what the pod's annotations wish for: ask->wishes, ask->odd_wish, and,

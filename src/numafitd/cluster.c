@@ -197,6 +197,29 @@ void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 	emit_refusal(c, &event);
 }
 
+void cluster_note_ignored_wish(const struct daemon *d, const struct pod *pod, const struct ask *ask,
+	const char *annotation, const char *odd)
+{
+	char message[EVENT_MESSAGE_MAX];
+	struct text t;
+
+	if (!d->cluster || !d->cluster->events)
+		return;
+	struct pod_event event = event_of(pod, ask->name, ask->kind);
+	text_init(&t, message, sizeof message);
+	if (odd)
+		text_add(&t, "%s", odd);
+	else
+		text_add(&t,
+			"annotation %.128s is not followed: podWishes.allowed of this node does not "
+			"allow it",
+			annotation);
+	event.reason = "NUMAWish";
+	event.warning = true;
+	event.message = message;
+	events_emit(d->cluster->events, &event);
+}
+
 void cluster_note_moves(struct daemon *d, const struct pod *pod, const char *words)
 {
 	char message[EVENT_MESSAGE_MAX];

@@ -22,6 +22,10 @@ void cluster_note_change(struct daemon *d);
  * answered. */
 void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 	const struct decision *dec, const char *refusal);
+/* An annotation of the pod is not followed for the container, which gets what it would get without:
+ * `annotation`, because pods may not have this wish, or for the reason in `odd`. */
+void cluster_note_ignored_wish(const struct daemon *d, const struct pod *pod, const struct ask *ask,
+	const char *annotation, const char *odd);
 /* Moves of running containers, in words, after which the refused pod would be admitted. */
 void cluster_note_moves(struct daemon *d, const struct pod *pod, const char *words);
 void cluster_note_pod_gone(struct daemon *d, const char *pod_uid);

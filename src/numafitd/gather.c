@@ -1,6 +1,7 @@
 /* What a decision is to know beside the runtime's request, put into that request: the kubelet's
  * devices and tokens, the pod's containers, schedulers' advice, authors' wishes. All of it comes
  * from caches; nobody is waited for. */
+#include "cluster.h"
 #include "gather.h"
 
 #include "claims.h"
@@ -502,13 +503,15 @@ enum claims_known gather_claims_of_pod(struct daemon *d, const struct pod *pod, 
 
 /* What pods' authors wish for */
 
-static void log_ignored(
-	const struct pod *pod, const struct ask *ask, const struct wishes_ignored *ignored)
+/* An annotation that is not followed is said where an operator looks, and where the author does. */
+static void say_ignored(const struct daemon *d, const struct pod *pod, const struct ask *ask,
+	const struct wishes_ignored *ignored)
 {
 	char name[512], container[256], what[1024];
 
 	if (!ignored->annotation && !ignored->odd)
 		return;
+	cluster_note_ignored_wish(d, pod, ask, ignored->annotation, ignored->odd);
 	log_line(LOG_INFO, "wish-ignored", "namespace=%s pod=%s container=%s %s=%s action=%s",
 		pod->ns, log_text(name, sizeof name, pod->name),
 		log_text(container, sizeof container, ask->name),
@@ -536,7 +539,7 @@ static void wishes_of_container(const struct daemon *d, struct request *req, str
 
 	req->no_memory_policy = (req->ask.wishes.memory || d->settings.across_nodes) &&
 				!nri_conn_sets_memory_policies(d->runtime.conn);
-	log_ignored(&req->pod, &req->ask, &ignored);
+	say_ignored(d, &req->pod, &req->ask, &ignored);
 }
 
 void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a)
@@ -547,7 +550,7 @@ void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena 
 	for (size_t i = 0; list && i < pod->nr; i++) {
 		list[i] = pod->container[i];
 		const struct wishes_ignored ignored = take_wishes(d, pod, &list[i], a);
-		log_ignored(pod, &list[i], &ignored);
+		say_ignored(d, pod, &list[i], &ignored);
 	}
 	pod->container = list ? list : pod->container;
 }

@@ -145,11 +145,12 @@ static void annotations_that_somebody_reads_are_kept_and_no_others(void **state)
 		"scheduling.koordinator.sh/resource-spec", "katalyst.kubewharf.io/numa_bind_result",
 		"volcano.sh/topology-decision", "volcano.sh/numa-topology-policy",
 		"topology.crane.io/topology-result", "godel.bytedance.com/micro-topology",
-		"kai.scheduler/numa-placement-observed"};
-	static const char *const others[] = {"", "a", "numafit.io/", "numafit.io/a",
-		"numafit.io/cpus/web", "a.numafit.io/web", "cpus", "cpus.numafit.io",
-		"example.com/numafit.io/cpus", "cpu-quota.crio.io",
-		"irq-load-balancing.crio.io/web", "kubernetes.io/config.source"};
+		"kai.scheduler/numa-placement-observed", "cpu-quota.crio.io",
+		"irq-load-balancing.crio.io/web", "irq-typo.crio.io", "numafit.io/",
+		"numafit.io/a", "a.numafit.io/web"};
+	static const char *const others[] = {"", "a", "numafit.io/cpus/web", "cpus",
+		"cpus.numafit.io", "example.com/numafit.io/cpus", "umask.crio.io", "cpu-.crio.i",
+		"xnumafit.io/a", "kubernetes.io/config.source"};
 	enum { NR = sizeof read / sizeof *read, NR_OTHERS = sizeof others / sizeof *others };
 	struct key_value all[NR + NR_OTHERS];
 	const struct pod_spec spec = {.uid = "u",

@@ -21,6 +21,7 @@
 enum { ARENA = 1 << 20, ALL = WISHES_CPUS | WISHES_CORES | WISHES_NUMA_NODES | WISHES_SPREAD };
 
 static const struct node_ids ids = {.nr = 2, .id = {0, 4}};
+static const char *unknown = "refuse"; /* podWishes.unknown */
 
 struct read {
 	struct settings s;
@@ -39,6 +40,7 @@ static void take(struct read *r, const char *allowed, const char *key, const cha
 
 	settings_init(&r->s);
 	assert_int_equal(settings_set(&r->s, "podWishes.allowed", allowed, NULL), 0);
+	assert_int_equal(settings_set(&r->s, "podWishes.unknown", unknown, NULL), 0);
 	assert_int_equal(settings_set(&r->s, "frequencyProfiles",
 				 "name=fast governor=performance; name=slow maxMHz=800", NULL),
 		0);
@@ -142,6 +144,95 @@ static void words_of_cri_o_without_an_equal_say_what_to_write_instead(void **sta
 		assert_non_null(strstr(r.ask.odd_wish, "write numafit.io/quiet: frequency="));
 		arena_fini(&r.a);
 	}
+}
+
+/* refused: with podWishes.unknown: refuse; else the text is for log, event and what-if alone. */
+static void annotations_that_nothing_follows_are_said(void **state)
+{
+	static const struct {
+		const char *allowed, *key, *value;
+		bool refused;
+		const char *says;
+	} table[] = {
+		{"quiet", "irq-load-balancing.crio.io", "housekeeping", true,
+			"annotation irq-load-balancing.crio.io: \"housekeeping\" is none of the values "
+			"of CRI-O's that numafit follows: disable, enable"},
+		{"quiet", "irq-load-balancing.crio.io/web", "housekeeping", true, "is none of"},
+		{"quiet,isolated", "cpu-load-balancing.crio.io/web", "no", true, "\"no\" is none of"},
+		{"none", "cpu-quota.crio.io", "half", true, "\"half\" is none of"},
+		{"cpus", "cpu-shared.crio.io/web", "yes", true, "\"yes\" is none of"},
+		{"cpus", "cpu-shared.crio.io", "enable", true, "is none that numafit knows"},
+		{"quiet", "cpu-c-states.crio.io/web", "disable", true, "write numafit.io/quiet"},
+		{"quiet", "irq-loadbalancing.crio.io", "disable", true,
+			"did you mean irq-load-balancing.crio.io?"},
+		{"quiet", "irq-loadbalancing.crio.io/web", "disable", true,
+			"did you mean irq-load-balancing.crio.io/web?"},
+		{"cores", "irq-loadbalancing.crio.io", "disable", false,
+			"did you mean irq-load-balancing.crio.io?"},
+		{"cores", "numafit.io/core", "whole", true,
+			"annotation numafit.io/core is none that numafit knows; did you mean "
+			"numafit.io/cores?"},
+		{"cores", "core.numafit.io/web", "whole", true,
+			"did you mean cores.numafit.io/web?"},
+		{"quiet", "numafit.io/core", "whole", false, "did you mean numafit.io/cores?"},
+		{"none", "numafit.io/numa-hints", "{}", true, "did you mean numafit.io/numa-hint?"},
+		{"none", "numa-hint.numafit.io/web", "{}", true,
+			"did you mean numafit.io/numa-hint?"},
+		{"none", "numafit.io/something-else", "x", true, "is none that numafit knows"},
+		{"none", "numafit.io/", "x", true, "is none that numafit knows"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof table / sizeof *table; i++) {
+		const size_t at = i / 2;
+		const bool ignore = i % 2, refused = table[at].refused && !ignore;
+		struct read r;
+
+		unknown = ignore ? "ignore" : "refuse";
+		take(&r, table[at].allowed, table[at].key, table[at].value, NULL, NULL);
+		const char *said = refused ? r.ask.odd_wish : r.ignored.odd;
+		if (!said || !strstr(said, table[at].says))
+			fail_msg("%s: %s", table[at].key, said ? said : "nothing");
+		assert_null(refused ? r.ignored.odd : r.ask.odd_wish);
+		arena_fini(&r.a);
+	}
+	unknown = "refuse";
+}
+
+static void annotations_of_others_are_not_said(void **state)
+{
+	static const char *const keys[] = {"numafit.io/placement", "numafit.io/allocated",
+		"numafit.io/numa-hint", "numafit.io/topology-policy", "umask.crio.io",
+		"core.numafit.io/other", "irq-load-balancing.crio.io/other", "xnumafit.io/core",
+		"numafit.io.example.com/core", "cpu-quota.example.com/x", "cpu-x"};
+	struct read r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		take(&r, "cores,quiet", keys[i], "housekeeping", NULL, NULL);
+		assert_null(r.ask.odd_wish);
+		assert_null(r.ignored.odd);
+		arena_fini(&r.a);
+	}
+}
+
+static void a_form_of_cri_o_for_one_container_comes_before_the_plain_one(void **state)
+{
+	struct read r;
+
+	(void)state;
+	take(&r, "quiet", "irq-load-balancing.crio.io/web", "disable", NULL, NULL);
+	assert_string_equal(r.ask.wishes.quiet, "irq");
+	arena_fini(&r.a);
+	take(&r, "quiet", "irq-load-balancing.crio.io", "disable", "irq-load-balancing.crio.io/web",
+		"enable");
+	assert_string_equal(r.ask.wishes.quiet, "");
+	arena_fini(&r.a);
+	take(&r, "isolated", "cpu-load-balancing.crio.io/web", "disable",
+		"cpu-load-balancing.crio.io", "enable");
+	assert_int_equal(r.ask.wishes.isolated, WISH_ISOLATED_PREFER);
+	assert_null(r.ask.odd_wish);
+	arena_fini(&r.a);
 }
 
 static void what_is_not_allowed_counts_as_not_there(void **state)
@@ -419,6 +510,9 @@ int main(void)
 		cmocka_unit_test(a_wish_for_one_container_comes_before_one_for_all),
 		cmocka_unit_test(our_own_words_come_before_those_of_cri_o),
 		cmocka_unit_test(words_of_cri_o_without_an_equal_say_what_to_write_instead),
+		cmocka_unit_test(annotations_that_nothing_follows_are_said),
+		cmocka_unit_test(annotations_of_others_are_not_said),
+		cmocka_unit_test(a_form_of_cri_o_for_one_container_comes_before_the_plain_one),
 		cmocka_unit_test(what_is_not_allowed_counts_as_not_there),
 		cmocka_unit_test(a_value_that_is_none_is_named_with_those_that_there_are),
 		cmocka_unit_test(hostile_values_are_refused_and_nothing_else),

@@ -36,6 +36,8 @@ steps:
 - create: {pod: there, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/numa-nodes=5']}
 - create: {pod: node, qos: burstable, cpu: 500m, annotations: ['numafit.io/spread=one-node']}
 - create: {pod: wrong, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/cores=half']}
+- create: {pod: typo, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/core=whole']}
+- create: {pod: unsaid, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['irq-load-balancing.crio.io=housekeeping']}
 - create: {pod: policy, qos: guaranteed, cpu: 2, memory: 1Gi, annotations: ['numafit.io/memory-policy=bind', 'numafit.io/rdt-class=gold']}
 END
 play podWishes.allowed=cpus,cores,numa-nodes,spread,memory-policy,rdt-class
@@ -50,6 +52,8 @@ see "numa-nodes is judged as a hint" logged 'pod=there' 'nodes=5 preferred=yes'
 see "with a hint's verdict" logged 'pod=there' 'hint=accepted'
 see "one NUMA node's part of the pool" created node '"cpus":"8-15,72-79"'
 see "what is no value is refused" created wrong 'annotation numafit.io/cores: \"half\" is none of whole, one-thread'
+see "a misspelt key is refused, with the right one" created typo 'annotation numafit.io/core is none that numafit knows; did you mean numafit.io/cores?'
+see "what is not allowed is said in the log" logged 'event=wish-ignored' 'pod=unsaid container=main annotation=irq-load-balancing.crio.io'
 see "what the runtime only passes on is in the log" logged 'pod=policy' 'wishes="memory-policy=bind rdt-class=gold"'
 explain --all policy
 see "and in explain" grep -qx '  wished    memory-policy=bind rdt-class=gold' "$dir/said"
@@ -59,7 +63,7 @@ see "and what it gave" grep -q 'for it alone, beside the shared pool' "$dir/said
 explain wrong
 see "explain says what is wrong with a wish" grep -q 'class     wish: a wish' "$dir/said"
 "$bin/numafit" replay "$dir/run/journal" >"$dir/said"
-see "replay decides the same" grep -qE '^[0-9]+ records, 8 decided again, 0 differ$' "$dir/said"
+see "replay decides the same" grep -qE '^[0-9]+ records, 10 decided again, 0 differ$' "$dir/said"
 
 # The daemon comes back: what runs keeps all of it.
 printf 'steps:\n- create: {pod: later, qos: guaranteed, cpu: 2, memory: 1Gi}\n' >"$dir/trace.yaml"
