@@ -101,6 +101,7 @@ enum advice_verdict {
 	ADVICE_ACCEPTED,       /* the NUMA nodes asked for are given */
 	ADVICE_ACCEPTED_STALE, /* so they are, though the node has changed since */
 	ADVICE_REPAIRED,       /* others are given: as few or fewer, and no farther apart */
+	ADVICE_REPAIRED_CPUS,  /* the NUMA nodes are given, and other CPUs of them than it names */
 	ADVICE_REJECTED_FORMAT,
 	ADVICE_REJECTED_VERSION,
 	ADVICE_REJECTED_UID,
@@ -147,6 +148,7 @@ struct advice_ask {
 	enum advice_mode mode;
 	bool repair;
 	struct nodeset asked;
+	struct cpuset cpus; /* that it names, for all containers of the pod; empty: none */
 };
 
 /* What came of it, as a decision keeps it. Zeros: there was none. */

@@ -293,7 +293,7 @@ bool world_run_pod(
 		const enum advice_verdict v = answer->advice;
 
 		w->out->accepted += v == ADVICE_ACCEPTED || v == ADVICE_ACCEPTED_STALE;
-		w->out->repaired += v == ADVICE_REPAIRED;
+		w->out->repaired += v == ADVICE_REPAIRED || v == ADVICE_REPAIRED_CPUS;
 		w->out->rejected += advice_is_rejection(v);
 	}
 	if (answer->admit)

@@ -105,6 +105,8 @@ const struct advice_ask *advice_ask_for(const struct advice_reader *r, const str
 		return NULL;
 	*ask = (struct advice_ask){
 		.so_far = f->so_far, .mode = f->mode, .repair = r->settings->advice_repair};
+	if (f->advice.cpus)
+		ask->cpus = *f->advice.cpus;
 	if (c)
 		ask->asked = c->nodes;
 	else if (read && !advice_is_rejection(f->so_far))

@@ -58,6 +58,7 @@ static const struct field advice_ask_rows[] = {
 	FIELD("mode", NAME, AT(mode), .words = advice_mode_words, .max = NR_ADVICE_MODES),
 	FIELD("repair", BOOL, AT(repair)),
 	FIELD("asked", NODES, AT(asked)),
+	FIELD("cpus", CPUS, AT(cpus), .optional = true),
 };
 static const struct fields advice_ask_fields = FIELDS(advice_ask_rows, struct advice_ask);
 #undef AT

@@ -143,10 +143,10 @@ static void take_wish(const struct wishes_reader *r, const struct wish_row *row,
 }
 
 /* CRI-O's annotations for CPUs of one's own, and the wish that means the same (cri-o
- * pkg/annotations/annotations.go, internal/runtimehandlerhooks). CRI-O obeys these itself in some of
- * its runtime handlers, other runtimes never do. Each may have a container's name behind a slash,
- * and that form comes before the plain one (cri-o 9989). A value that is neither in `on` nor in
- * `off` asks for something that numafit does not do, such as housekeeping (cri-o 9223). */
+ * pkg/annotations/annotations.go, internal/runtimehandlerhooks). CRI-O obeys these itself in some
+ * of its runtime handlers, other runtimes never do. Each may have a container's name behind a
+ * slash, and that form comes before the plain one (cri-o 9989). A value that is neither in `on` nor
+ * in `off` asks for something that numafit does not do, such as housekeeping (cri-o 9223). */
 static const struct foreign_wish {
 	const char *annotation;
 	const char *on[2];  /* the values that wish for it; NULL: any */
@@ -202,7 +202,8 @@ static bool looks_like_wish(const char *key)
 {
 	const size_t domain = strcspn(key, "/"), ours = sizeof PREFIX - 2;
 
-	if (key[domain] && !strchr(key + domain + 1, '/') && domain >= ours && !memcmp(key + domain - ours, PREFIX, ours + 1) &&
+	if (key[domain] && !strchr(key + domain + 1, '/') && domain >= ours &&
+		!memcmp(key + domain - ours, PREFIX, ours + 1) &&
 		(domain == ours || key[domain - ours - 1] == '.'))
 		return true;
 	const size_t crio = sizeof CRIO - 1;

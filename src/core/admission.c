@@ -247,6 +247,64 @@ int admission_check_pool(struct way_in *w)
 		settings_pool_minimum_text(w->b->s, minimum));
 }
 
+static bool is_followed(const struct advice_result *h)
+{
+	return h->verdict == ADVICE_ACCEPTED || h->verdict == ADVICE_ACCEPTED_STALE;
+}
+
+/* True if these CPUs leave as much to others as those: they are of as few NUMA nodes, sockets,
+ * caches and cores. */
+static bool are_as_compact(
+	const struct topo *t, const struct cpuset *these, const struct cpuset *those)
+{
+	for (enum topo_level level = 0; level < TOPO_LEVELS; level++) {
+		struct cpuset of_these = {0}, of_those = {0};
+
+		cpuset_each (cpu, these)
+			cpuset_add(&of_these, topo_part_of(t, cpu, level));
+		cpuset_each (cpu, those)
+			cpuset_add(&of_those, topo_part_of(t, cpu, level));
+		if (cpuset_count(&of_these) > cpuset_count(&of_those))
+			return false;
+	}
+	return true;
+}
+
+/* A hint may name CPUs, as Koordinator's does. The container gets these in place of *got where the
+ * same rules take them out of the same free CPUs, and they take no more cores and caches from
+ * others: a hint gives nothing that the request did not. */
+static void prefer_hinted_cpus(const struct way_in *w, const struct cpu_options *options,
+	const struct cpuset *from, const struct hint *affinity, struct cpuset *got)
+{
+	const struct books *b = w->b;
+	const struct ask *c = &w->pod->container[w->place];
+	const unsigned count = cpuset_count(got);
+	struct cpuset named, some;
+	struct err e;
+
+	if (!w->follow || !c->advice || c->cpus_on || !is_followed(&w->out->of[w->place].advice))
+		return;
+	named = cpuset_and(*from, &c->advice->cpus);
+	if (cpuset_count(&named) < count ||
+		cpus_allocate(b->t, options, &named, count, affinity, w->budget, &some, &e) ||
+		wishes_check_cores(&c->wishes, b->t, &some, &e))
+		return;
+	if (are_as_compact(b->t, &some, got))
+		*got = some;
+}
+
+/* What the container was given is known: the hint's NUMA nodes alone do not make it followed. */
+static void judge_cpus(struct way_in *w)
+{
+	const struct ask *c = &w->pod->container[w->place];
+	struct grant *g = &w->out->of[w->place];
+
+	if (!c->advice || cpuset_empty(&c->advice->cpus) || !is_followed(&g->advice))
+		return;
+	if (cpuset_empty(&g->cpus) || !cpuset_within(&g->cpus, &c->advice->cpus))
+		g->advice.verdict = ADVICE_REPAIRED_CPUS;
+}
+
 static int give_cpus(struct way_in *w, const struct hint *affinity)
 {
 	struct books *b = w->b;
@@ -270,6 +328,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 		     : cpus_allocate(b->t, &options, &from, count, affinity, w->budget, &got, &e);
 	if (rc)
 		return refuse_allocation(w, e.text);
+	prefer_hinted_cpus(w, &options, &from, affinity, &got);
 	if (wishes_check_cores(&c->wishes, b->t, &got, &e))
 		return admission_refuse(w, "SMTAlignmentError", "%s", e.text);
 	w->out->of[w->place].cpus = got;
@@ -316,6 +375,7 @@ static int place_container(struct way_in *w, const struct grant *of_pod)
 		rc = give_devices(w, &g->affinity);
 	if (!rc)
 		rc = give_cpus(w, &g->affinity);
+	judge_cpus(w);
 	return rc ? rc : give_memory(w, &g->affinity);
 }
 

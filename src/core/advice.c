@@ -55,6 +55,7 @@ const char *const advice_verdict_words[NR_ADVICE_VERDICTS] = {
 	[ADVICE_ACCEPTED] = "accepted",
 	[ADVICE_ACCEPTED_STALE] = "accepted-stale",
 	[ADVICE_REPAIRED] = "repaired",
+	[ADVICE_REPAIRED_CPUS] = "repaired:cpus",
 	[ADVICE_REJECTED_FORMAT] = "rejected:format",
 	[ADVICE_REJECTED_VERSION] = "rejected:version",
 	[ADVICE_REJECTED_UID] = "rejected:uid",

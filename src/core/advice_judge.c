@@ -123,7 +123,9 @@ void advice_explain(const struct advice_ruling *r, const struct node_ids *ids, s
 	text_add(t, "given %s",
 		nodeset_empty(r->given) ? "none"
 					: nodeset_format(r->given, ids, given, sizeof given));
-	if (r->verdict == ADVICE_ACCEPTED_STALE)
+	if (r->verdict == ADVICE_REPAIRED_CPUS)
+		text_add(t, ": other CPUs of them than it names");
+	else if (r->verdict == ADVICE_ACCEPTED_STALE)
 		text_add(t, ": the node has changed since, they still fit");
 	else if (r->lacking[0])
 		text_add(t, ": there is not enough of %s on them", r->lacking);

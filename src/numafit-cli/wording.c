@@ -449,17 +449,22 @@ static void print_fit(const struct scene *x, const struct decision *d, const str
 			  : "it is on more NUMA nodes than it would be if nothing else ran");
 }
 
-static void print_hint_result(const struct scene *x, const struct advice_result *h)
+static void print_hint_result(const struct scene *x, const struct decision *d)
 {
+	const struct advice_result *h = &d->advice;
 	const struct advice_ruling ruling = {
 		.verdict = h->verdict, .cause = h->cause, .asked = h->asked, .given = h->given};
-	char said[SAID_MAX];
+	char said[SAID_MAX], cpus[CPUSET_TEXT_MAX];
 	struct text t;
 
 	if (!h->looked_at)
 		return;
 	text_init(&t, said, sizeof said);
 	advice_explain(&ruling, &x->t->ids, &t);
+	if (h->verdict == ADVICE_REPAIRED_CPUS && d->exclusive)
+		text_add(&t, ", %s", cpuset_format(&d->cpus, cpus, sizeof cpus));
+	else if (h->verdict == ADVICE_REPAIRED_CPUS)
+		text_add(&t, ", those of the shared pool");
 	wording_print(x->to, "hint", "%s, mode %s: %s", advice_verdict_words[h->verdict],
 		advice_mode_words[h->mode], said);
 }
@@ -472,7 +477,7 @@ void wording_print_reasons(const struct scene *x, const struct decision *d, cons
 		print_reasons_table(x, r);
 	if (d->admit && r && x->wide)
 		print_choice(x, r);
-	print_hint_result(x, &d->advice);
+	print_hint_result(x, d);
 	if (d->admit && *d->message)
 		wording_print(x->to, "note", "%s", d->message);
 }

@@ -45,12 +45,21 @@ static void log_rejection(const struct pod *pod, const struct advice_found *r)
 			advice_verdict_words[r->so_far], log_text(why, sizeof why, r->why.text));
 }
 
-/* CPUs that no newcomer can have. */
-static struct cpuset foreign_cpus(const struct daemon *d)
+/* CPUs that no container of the pod can have. A hint names CPUs for all containers of a pod: those
+ * of its containers that run are none of others. */
+static struct cpuset foreign_cpus(const struct daemon *d, const struct pod *pod)
 {
 	const struct ledger *l = engine_ledger(d->engine);
-	const struct cpuset had = cpuset_or(ledger_view(l)->held, &ledger_view(l)->left);
+	struct cpuset had = cpuset_or(ledger_view(l)->held, &ledger_view(l)->left);
 
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+
+		if (h->decision.exclusive && text_equal(h->request.pod.uid, pod->uid) &&
+			text_equal(h->request.pod.ns, pod->ns) &&
+			text_equal(h->request.pod.name, pod->name))
+			had = cpuset_minus(had, &h->decision.cpus);
+	}
 	return cpuset_or(d->settings.reserved_cpus, &had);
 }
 
@@ -58,7 +67,7 @@ static struct cpuset foreign_cpus(const struct daemon *d)
 static struct advice_reader reader_of(
 	const struct daemon *d, const struct pod *pod, struct cpuset *foreign)
 {
-	*foreign = foreign_cpus(d);
+	*foreign = foreign_cpus(d, pod);
 	return (struct advice_reader){
 		.settings = &d->settings,
 		.order = {d->advice.format, d->advice.nr},
@@ -139,6 +148,6 @@ void advice_count(struct daemon *d, const struct decision *dec)
 		return;
 	d->measured.metrics.advice[v] += dec->advice.looked_at;
 	d->measured.counters.advice_accepted += v == ADVICE_ACCEPTED || v == ADVICE_ACCEPTED_STALE;
-	d->measured.counters.advice_repaired += v == ADVICE_REPAIRED;
+	d->measured.counters.advice_repaired += v == ADVICE_REPAIRED || v == ADVICE_REPAIRED_CPUS;
 	d->measured.counters.advice_rejected += advice_is_rejection(v);
 }

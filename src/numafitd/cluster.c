@@ -121,24 +121,50 @@ static struct pod_event event_of(
 	};
 }
 
-static void emit_advice_event(
-	struct cluster *c, const struct decision *dec, struct pod_event *event)
+/* " for NUMA nodes 2" or, of a hint that names CPUs and did not get them, " for CPUs 20-23,52-55"
+ */
+static void add_asked(struct text *t, const struct admit_question *q, const struct decision *dec,
+	const struct node_ids *ids)
+{
+	const struct advice_ask *ask = q->container ? q->container->ask.advice : NULL;
+	char nodes[NODESET_TEXT_MAX], cpus[CPUSET_TEXT_MAX];
+
+	if (dec->advice.verdict == ADVICE_REPAIRED_CPUS && ask)
+		text_add(t, " for CPUs %s", cpuset_format(&ask->cpus, cpus, sizeof cpus));
+	else if (!nodeset_empty(dec->advice.asked))
+		text_add(t, " for NUMA nodes %s",
+			nodeset_format(dec->advice.asked, ids, nodes, sizeof nodes));
+}
+
+static void add_given(struct text *t, const struct decision *dec, const struct node_ids *ids)
+{
+	char nodes[NODESET_TEXT_MAX], cpus[CPUSET_TEXT_MAX];
+
+	if (!dec->admit || nodeset_empty(dec->advice.given))
+		return;
+	text_add(t, ", given are ");
+	if (dec->advice.verdict == ADVICE_REPAIRED_CPUS && dec->exclusive)
+		text_add(t, "CPUs %s of NUMA nodes ", cpuset_format(&dec->cpus, cpus, sizeof cpus));
+	else if (dec->advice.verdict == ADVICE_REPAIRED_CPUS)
+		text_add(t, "CPUs of the shared pool, and NUMA nodes ");
+	text_add(t, "%s", nodeset_format(dec->advice.given, ids, nodes, sizeof nodes));
+}
+
+static void emit_advice_event(struct cluster *c, const struct admit_question *q,
+	const struct decision *dec, struct pod_event *event)
 {
 	const struct advice_result *h = &dec->advice;
-	char asked[NODESET_TEXT_MAX], given[NODESET_TEXT_MAX], message[EVENT_MESSAGE_MAX];
 	const struct node_ids *ids = &c->d->topo.ids;
+	char message[EVENT_MESSAGE_MAX];
 	struct text t;
 
 	if (!c->events || !h->looked_at || h->verdict <= ADVICE_ACCEPTED)
 		return;
 	text_init(&t, message, sizeof message);
 	text_add(&t, "the scheduler's hint");
-	if (!nodeset_empty(h->asked))
-		text_add(&t, " for NUMA nodes %s",
-			nodeset_format(h->asked, ids, asked, sizeof asked));
+	add_asked(&t, q, dec, ids);
 	text_add(&t, " is %s", advice_verdict_words[h->verdict]);
-	if (dec->admit && !nodeset_empty(h->given))
-		text_add(&t, ", given are %s", nodeset_format(h->given, ids, given, sizeof given));
+	add_given(&t, dec, ids);
 	event->reason = "NUMAHint";
 	event->warning = advice_is_rejection(h->verdict);
 	event->message = message;
@@ -183,7 +209,7 @@ void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 		return;
 	struct pod_event event =
 		event_of(pod, ask ? ask->name : NULL, ask ? ask->kind : CONTAINER_APP);
-	emit_advice_event(c, dec, &event);
+	emit_advice_event(c, q, dec, &event);
 	if (dec->admit)
 		emit_wish_event(c, q->container, &event);
 	if (dec->admit && c->evictions)

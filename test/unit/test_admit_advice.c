@@ -79,7 +79,8 @@ static const struct one ones[] = {
 static void take(struct node *n, unsigned node)
 {
 	char id[] = "taken-0";
-	const struct advice_ask there = {ADVICE_ACCEPTED, ADVICE_REQUIRE, false, nodeset_of(node)};
+	const struct advice_ask there = {
+		ADVICE_ACCEPTED, ADVICE_REQUIRE, false, nodeset_of(node), {{0}}};
 	struct request req = ask(id, QOS_GUARANTEED, PER_NODE * 1000, 0);
 
 	id[strlen("taken-")] = (char)('0' + node);
@@ -163,7 +164,7 @@ static void each_way(const struct one *x, enum topology_scope scope)
 	static const enum advice_mode modes[] = {ADVICE_PREFER, ADVICE_REQUIRE};
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct advice_ask advice = {x->so_far, modes[i / 2], i % 2, {x->asked}};
+		struct advice_ask advice = {x->so_far, modes[i / 2], i % 2, {x->asked}, {{0}}};
 		struct node *n = node_of(x, scope);
 		struct request req = asks(x);
 		struct decision got, *d = &got;
@@ -197,7 +198,8 @@ static void a_pod_decided_as_a_whole_gets_the_same_verdicts(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof ones / sizeof *ones * 2; i++) {
 		const struct one *x = &ones[i / 2];
-		const struct advice_ask advice = {x->so_far, ADVICE_PREFER, true, {x->asked}};
+		const struct advice_ask advice = {
+			x->so_far, ADVICE_PREFER, true, {x->asked}, {{0}}};
 		struct node *n = node_of(x, i % 2 ? SCOPE_POD : SCOPE_CONTAINER);
 		const struct request req = asks(x);
 		const struct ask app = {.name = "app",
@@ -222,7 +224,7 @@ static void a_pod_decided_as_a_whole_gets_the_same_verdicts(void **state)
 
 static void a_hint_is_ignored_when_the_setting_is_off(void **state)
 {
-	const struct advice_ask advice = {ADVICE_REJECTED_UID, ADVICE_OFF, true, {0x20}};
+	const struct advice_ask advice = {ADVICE_REJECTED_UID, ADVICE_OFF, true, {0x20}, {{0}}};
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request req = ask("web", QOS_GUARANTEED, 4000, GIB(4));
 
@@ -236,7 +238,7 @@ static void a_hint_is_ignored_when_the_setting_is_off(void **state)
 
 static void in_pod_scope_the_other_containers_follow_the_first(void **state)
 {
-	const struct advice_ask there = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {0x20}};
+	const struct advice_ask there = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {0x20}, {{0}}};
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request first = ask("first", QOS_GUARANTEED, 2000, GIB(1));
 	struct request second = ask("second", QOS_GUARANTEED, 2000, GIB(1));
@@ -255,8 +257,9 @@ static void in_pod_scope_the_other_containers_follow_the_first(void **state)
 
 static void a_container_that_is_started_again_keeps_its_verdict(void **state)
 {
-	const struct advice_ask there = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {0x20}};
-	const struct advice_ask too_old = {ADVICE_REJECTED_EXPIRED, ADVICE_REQUIRE, true, {0x20}};
+	const struct advice_ask there = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {0x20}, {{0}}};
+	const struct advice_ask too_old = {
+		ADVICE_REJECTED_EXPIRED, ADVICE_REQUIRE, true, {0x20}, {{0}}};
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request req = ask("web", QOS_GUARANTEED, 2000, GIB(1));
 
@@ -290,7 +293,7 @@ static void devices_of_a_container_come_before_its_hint(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct advice_ask advice = {
-			ADVICE_ACCEPTED, ADVICE_PREFER, true, {cases[i].asked}};
+			ADVICE_ACCEPTED, ADVICE_PREFER, true, {cases[i].asked}, {{0}}};
 		struct node *n = node_new(SINGLE);
 		struct request req = ask("web", QOS_GUARANTEED, 2000, GIB(1));
 
@@ -318,7 +321,7 @@ static void tokens_come_before_a_hint(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct advice_ask advice = {
-			ADVICE_ACCEPTED, ADVICE_PREFER, false, {cases[i].asked}};
+			ADVICE_ACCEPTED, ADVICE_PREFER, false, {cases[i].asked}, {{0}}};
 		struct node *n = node_new(POLICY_RESTRICTED);
 		char text[LEASE_TEXT_MAX];
 
@@ -338,7 +341,7 @@ static void tokens_come_before_a_hint(void **state)
 
 static void a_pod_may_have_a_stricter_policy(void **state)
 {
-	const struct advice_ask advice = {ADVICE_ACCEPTED, ADVICE_PREFER, false, {3}};
+	const struct advice_ask advice = {ADVICE_ACCEPTED, ADVICE_PREFER, false, {3}, {{0}}};
 	struct node *n = node_new(POLICY_BEST_EFFORT);
 	struct request req = ask("web", QOS_GUARANTEED, 16000, GIB(80));
 
@@ -431,7 +434,7 @@ static struct node *node_for_two(enum topology_policy policy)
 	for (unsigned node = 2; node < NODES - 1; node++)
 		take(n, node);
 	const struct advice_ask last = {
-		ADVICE_ACCEPTED, ADVICE_REQUIRE, false, nodeset_of(NODES - 1)};
+		ADVICE_ACCEPTED, ADVICE_REQUIRE, false, nodeset_of(NODES - 1), {{0}}};
 	rest.ask.advice = &last;
 	assert_true(create(n, &rest).admit);
 	n->s.topology_policy = policy;
@@ -492,7 +495,7 @@ static void each_container_of_a_pod_has_its_own_hint(void **state)
 
 static void what_is_refused_for_another_reason_has_no_accepted_hint(void **state)
 {
-	const struct advice_ask advice = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {0x20}};
+	const struct advice_ask advice = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {0x20}, {{0}}};
 	struct node *n = node_new(POLICY_RESTRICTED);
 	struct request req = ask("web", QOS_GUARANTEED, 4000, 0);
 

@@ -118,6 +118,42 @@ play n1 nodeName=n1 schedulerHint.order=godel,numafit
 see "the order is a setting" became theirs 6 accepted
 rm -r "$dir/run"
 
+# A hint that names CPUs
+
+cat >"$dir/trace.yaml" <<'END'
+steps:
+- create: {pod: exact, qos: guaranteed, cpu: 8, memory: 1Gi,
+    annotations: ['scheduling.koordinator.sh/resource-status={"cpuset":"44-47,108-111"}']}
+- create: {pod: theirs, qos: guaranteed, cpu: 8, memory: 1Gi,
+    annotations: ['scheduling.koordinator.sh/resource-status={"cpuset":"44-47,108-111"}']}
+- create: {pod: more, qos: guaranteed, cpu: 4, memory: 1Gi,
+    annotations: ['scheduling.koordinator.sh/resource-status={"cpuset":"26-29,90-93"}']}
+- create: {pod: scattered, qos: guaranteed, cpu: 8, memory: 1Gi,
+    annotations: ['scheduling.koordinator.sh/resource-status={"cpuset":"48-55"}']}
+- create: {pod: few, qos: guaranteed, cpu: 4, memory: 1Gi,
+    annotations: ['scheduling.koordinator.sh/resource-status={"cpuset":"58,122"}']}
+- create: {pod: reserved, qos: guaranteed, cpu: 2, memory: 1Gi,
+    annotations: ['scheduling.koordinator.sh/resource-status={"cpuset":"0,64"}']}
+END
+play n1 nodeName=n1
+given() { grep '"event":"create"' "$dir/out" | grep "\"pod\":\"$1\"" | grep -F "\"cpus\":\"$2\"" | grep "\"hintVerdict\":\"$3\""; }
+see "the CPUs that a hint names are given" given exact 44-47,108-111 accepted
+see "another container's are not" became theirs 0 rejected:foreign-cpuset
+see "of more CPUs than are asked for some are given, no more" given more 26-27,90-91 accepted
+see "threads of more cores than need be are not given" given scattered 48-51,112-115 repaired:cpus
+see "nor more than the hint names by the hint" given few 56-57,120-121 repaired:cpus
+see "nor are reserved ones" became reserved 0 rejected:foreign-cpuset
+see "the log says which CPUs" logged "event=decision cause=create namespace=default pod=scattered" \
+	"cpus=48-51,112-115"
+see "with the verdict" logged "event=decision cause=create namespace=default pod=scattered" \
+	"hint=repaired:cpus"
+"$bin/numafit" explain --run-directory "$dir/run" --all scattered >"$dir/out"
+see "explain says which CPUs" grep -q 'hint      repaired:cpus, mode prefer: asked for NUMA nodes 6, given 6: other CPUs of them than it' \
+	"$dir/out"
+"$bin/numafit" replay "$dir/run/journal" >"$dir/out"
+see "replay gives the same CPUs" grep -qE '^[0-9]+ records, 6 decided again, 0 differ$' "$dir/out"
+rm -r "$dir/run"
+
 # What the node is called
 
 printf 'steps:\n- create: {pod: a, qos: guaranteed, cpu: 1, memory: 1Gi, hint: {numa: 5}}\n' \

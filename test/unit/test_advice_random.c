@@ -29,11 +29,20 @@ static struct nodeset likely_nodes(struct advised *x)
 	return nodes;
 }
 
-/* Koordinator may name the CPUs: others' and reserved ones are refused, whoever has them. */
-static void name_cpus(struct advised *x, struct made *m)
+/* Koordinator may name the CPUs, of all containers of the pod: those of other pods, and reserved
+ * ones, are refused. */
+static void name_cpus(struct advised *x, const char *uid, struct made *m)
 {
-	struct cpuset taken =
-		cpuset_or(x->w->s.reserved_cpus, &ledger_view(engine_ledger(x->w->g))->held);
+	const struct ledger *l = engine_ledger(x->w->g);
+	struct cpuset taken = ledger_view(l)->held;
+
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at(l, i);
+
+		if (h->decision.exclusive && text_equal(h->request.pod.uid, uid))
+			taken = cpuset_minus(taken, &h->decision.cpus);
+	}
+	taken = cpuset_or(taken, &x->w->s.reserved_cpus);
 	struct cpuset cpus = {0};
 	char list[CPUSET_TEXT_MAX];
 
@@ -77,7 +86,7 @@ static void annotate(struct advised *x, struct guest *p)
 		.ttl_s = HOUR_S};
 
 	if (random_chance(&x->r, 8))
-		name_cpus(x, m);
+		name_cpus(x, p->uid, m);
 	else if (random_chance(&x->r, 4))
 		unknown_node(x, &by, m);
 	else

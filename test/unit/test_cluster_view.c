@@ -441,7 +441,7 @@ static void hints_are_counted_by_verdict_and_an_event_once(void **state)
 	cluster_view_hint(f->view, 1, "repaired"); /* that is too long ago */
 	(void)read_all(f);
 	check(f, "hints",
-		"{\"accepted-stale\":0,\"repaired\":3,\"rejected:format\":0,\"rejected:version\":"
+		"{\"accepted-stale\":0,\"repaired\":3,\"repaired:cpus\":0,\"rejected:format\":0,\"rejected:version\":"
 		"0,\"rejected:uid\":4096,\"rejected:node\":0,\"rejected:clock\":0,\"rejected:"
 		"expired\":0,\"rejected:numa\":0,\"rejected:not-fit\":0,\"rejected:not-"
 		"narrowest\":0,\"rejected:farther\":1,\"rejected:policy\":0,\"rejected:foreign-"

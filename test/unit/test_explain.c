@@ -218,11 +218,12 @@ static void create_advised(
 /* What schedulers have asked for. */
 static void explain_advised(struct text *said)
 {
-	const struct advice_ask fifth = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {1 << 5}},
-				stale = {ADVICE_ACCEPTED_STALE, ADVICE_REQUIRE, true, {1 << 5}},
-				must = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {1 << 5}},
-				pair = {ADVICE_ACCEPTED, ADVICE_PREFER, false, {3 << 6}},
-				unread = {ADVICE_REJECTED_FORMAT, ADVICE_PREFER, true, {0}};
+	const struct advice_ask fifth = {ADVICE_ACCEPTED, ADVICE_PREFER, true, {1 << 5}, {{0}}},
+				stale = {ADVICE_ACCEPTED_STALE, ADVICE_REQUIRE, true, {1 << 5},
+					{{0}}},
+				must = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {1 << 5}, {{0}}},
+				pair = {ADVICE_ACCEPTED, ADVICE_PREFER, false, {3 << 6}, {{0}}},
+				unread = {ADVICE_REJECTED_FORMAT, ADVICE_PREFER, true, {0}, {{0}}};
 	struct node n;
 
 	node_init(&n, POLICY_RESTRICTED);
@@ -252,7 +253,7 @@ static void whatif_claims(struct text *said)
 		.memory = {{0, GIB(40)}}};
 	const struct resource_claim claim = {
 		.uid = "11111111-2222", .ns = "default", .name = "cpus", .nr = 1, .share = &share};
-	const struct advice_ask second = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {1 << 2}};
+	const struct advice_ask second = {ADVICE_ACCEPTED, ADVICE_REQUIRE, true, {1 << 2}, {{0}}};
 	struct node n;
 	struct decision d;
 

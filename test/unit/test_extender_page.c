@@ -161,12 +161,13 @@ static void put_event(struct rig *r, const char *event, const char *pod, const c
 
 static void verdicts_on_hints_are_counted_and_each_event_once(void **state)
 {
-	static const char wanted[] = "{\"accepted-stale\":0,\"repaired\":1,\"rejected:format\":0,"
-				     "\"rejected:version\":0,\"rejected:uid\":0,\"rejected:node\":"
-				     "0,\"rejected:clock\":0,\"rejected:expired\":0,\"rejected:"
-				     "numa\":0,\"rejected:not-fit\":2,\"rejected:not-narrowest\":0,"
-				     "\"rejected:farther\":0,\"rejected:policy\":0,\"rejected:"
-				     "foreign-cpuset\":0}";
+	static const char wanted[] =
+		"{\"accepted-stale\":0,\"repaired\":1,\"repaired:cpus\":0,\"rejected:format\":0,"
+		"\"rejected:version\":0,\"rejected:uid\":0,\"rejected:node\":"
+		"0,\"rejected:clock\":0,\"rejected:expired\":0,\"rejected:"
+		"numa\":0,\"rejected:not-fit\":2,\"rejected:not-narrowest\":0,"
+		"\"rejected:farther\":0,\"rejected:policy\":0,\"rejected:"
+		"foreign-cpuset\":0}";
 	struct rig *r = *state;
 
 	start_with_page(r);

@@ -75,8 +75,8 @@ static const struct advice_ask *any_advice(unsigned place)
 {
 	static struct advice_ask hints[5];
 
-	hints[place] = (struct advice_ask){
-		below(NR_ADVICE_VERDICTS), below(NR_ADVICE_MODES), below(2), any_nodes()};
+	hints[place] = (struct advice_ask){below(NR_ADVICE_VERDICTS), below(NR_ADVICE_MODES),
+		below(2), any_nodes(), any_cpus()};
 	return below(2) ? &hints[place] : NULL;
 }
 

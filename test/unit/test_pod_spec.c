@@ -146,8 +146,8 @@ static void annotations_that_somebody_reads_are_kept_and_no_others(void **state)
 		"volcano.sh/topology-decision", "volcano.sh/numa-topology-policy",
 		"topology.crane.io/topology-result", "godel.bytedance.com/micro-topology",
 		"kai.scheduler/numa-placement-observed", "cpu-quota.crio.io",
-		"irq-load-balancing.crio.io/web", "irq-typo.crio.io", "numafit.io/",
-		"numafit.io/a", "a.numafit.io/web"};
+		"irq-load-balancing.crio.io/web", "irq-typo.crio.io", "numafit.io/", "numafit.io/a",
+		"a.numafit.io/web"};
 	static const char *const others[] = {"", "a", "numafit.io/cpus/web", "cpus",
 		"cpus.numafit.io", "example.com/numafit.io/cpus", "umask.crio.io", "cpu-.crio.i",
 		"xnumafit.io/a", "kubernetes.io/config.source"};

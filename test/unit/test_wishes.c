@@ -158,7 +158,8 @@ static void annotations_that_nothing_follows_are_said(void **state)
 			"annotation irq-load-balancing.crio.io: \"housekeeping\" is none of the values "
 			"of CRI-O's that numafit follows: disable, enable"},
 		{"quiet", "irq-load-balancing.crio.io/web", "housekeeping", true, "is none of"},
-		{"quiet,isolated", "cpu-load-balancing.crio.io/web", "no", true, "\"no\" is none of"},
+		{"quiet,isolated", "cpu-load-balancing.crio.io/web", "no", true,
+			"\"no\" is none of"},
 		{"none", "cpu-quota.crio.io", "half", true, "\"half\" is none of"},
 		{"cpus", "cpu-shared.crio.io/web", "yes", true, "\"yes\" is none of"},
 		{"cpus", "cpu-shared.crio.io", "enable", true, "is none that numafit knows"},
