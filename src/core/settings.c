@@ -1,6 +1,7 @@
 #include <core/settings_row.h>
 
 #include <numafit/nearest.h>
+#include <numafit/setting_text.h>
 
 #include <assert.h>
 #include <ctype.h>
@@ -627,6 +628,16 @@ bool settings_doc(unsigned i, struct setting_doc *doc)
 	(void)text_copy(doc->fallback, sizeof doc->fallback, rows[i].fallback);
 	text_init(&t, doc->type, sizeof doc->type);
 	row_describe(&rows[i], &t);
+	return true;
+}
+
+bool setting_is_any_text(const char *key)
+{
+	for (unsigned i = 0; i < NR_ROWS; i++)
+		if (text_equal(rows[i].key, key))
+			return rows[i].kind == &kind_text || rows[i].kind == &kind_path ||
+			       rows[i].kind == &kind_namespaces ||
+			       rows[i].kind == &kind_profiles;
 	return true;
 }
 

@@ -42,7 +42,6 @@ struct bundle {
 	const struct options *options;
 	const char *directory;
 	struct redaction *names; /* NULL: nothing is redacted */
-	bool may_learn;          /* the first of two readings */
 };
 
 /* What is in it: one file each, which make() writes to `to`. 0, or -errno with text: it is left
@@ -56,14 +55,12 @@ struct bundle_part {
 
 /* Texts */
 
-/* One document or line of a log, as it is or redacted, or learned from. */
+/* One document or line of a log, as it is or redacted. */
 static void put_text(const struct bundle *b, const char *text, FILE *to)
 {
 	auto_free char *redacted = NULL;
 
-	if (b->names && b->may_learn)
-		redaction_learn(b->names, text);
-	else if (b->names)
+	if (b->names)
 		redacted = redaction_apply(b->names, text);
 	(void)fputs(redacted ? redacted : text, to);
 }
@@ -108,7 +105,10 @@ static int make_answer(struct bundle *b, const struct bundle_part *p, FILE *to, 
 		rest += *rest ? 1 : 0;
 		if (rest[-1] == '\n')
 			rest[-1] = '\0';
-		put_text(b, line, to);
+		if (text_equal(p->from, "metrics")) /* names and labels are all numafit's own */
+			(void)fputs(line, to);
+		else
+			put_text(b, line, to);
 		(void)fputc('\n', to);
 	}
 	return 0;
@@ -123,9 +123,7 @@ static int make_settings(struct bundle *b, const struct bundle_part *p, FILE *to
 
 	if (rc < 0)
 		return rc;
-	if (b->names && b->may_learn) { /* sections name namespaces */
-		redaction_learn(b->names, answer);
-	} else if (b->names) {
+	if (b->names) {
 		char *redacted = redaction_apply(b->names, answer);
 
 		free(answer);
@@ -149,10 +147,6 @@ static int copy_line(void *ctx, char *text, size_t len, struct err *e)
 	const struct journal_copy *c = ctx;
 
 	(void)len;
-	if (c->b->may_learn) {
-		redaction_learn(c->b->names, text);
-		return 0;
-	}
 	auto_free char *redacted = redaction_apply(c->b->names, text);
 	return journal_write_text(c->to, redacted, strlen(redacted), e);
 }
@@ -229,8 +223,8 @@ static void describe(const struct bundle *b, const struct made made[NR_PARTS], t
 		u.machine);
 	if (b->names)
 		(void)fprintf(to,
-			"redacted: %zu name%s or id%s of namespaces, pods, containers and claims "
-			"replaced by words such as pod-3\n",
+			"redacted: %zu name%s or id%s replaced by words such as pod-3; messages, "
+			"errors, addresses, paths and settings of any text are left out\n",
 			redaction_names(b->names), text_plural(redaction_names(b->names)),
 			text_plural(redaction_names(b->names)));
 	else
@@ -240,7 +234,9 @@ static void describe(const struct bundle *b, const struct made made[NR_PARTS], t
 	for (unsigned i = 0; i < NR_PARTS; i++)
 		(void)fprintf(to, "%-13s %s%s%s\n", parts[i].name, parts[i].what,
 			made[i].why.code ? "; NOT HERE: " : "",
-			made[i].why.code ? made[i].why.text : "");
+			!made[i].why.code ? ""
+			: b->names        ? strerror(made[i].why.code)
+					  : made[i].why.text);
 }
 
 static void add_about(
@@ -278,18 +274,6 @@ static void put_parts(struct bundle *b, FILE *to)
 		free(made[i].data);
 	}
 	tar_end(to);
-}
-
-static void learn_names(struct bundle *b)
-{
-	b->may_learn = true;
-	for (unsigned i = 0; i < NR_PARTS; i++) {
-		struct made made;
-
-		make_part(b, &parts[i], &made);
-		free(made.data);
-	}
-	b->may_learn = false;
 }
 
 /* A file of that name must not be there: a bundle is what there was at a time. *path is the file's,
@@ -343,8 +327,6 @@ static int write_bundle(const struct call *c, struct bundle *b)
 
 	if (!to)
 		return call_fail(c, EXIT_CANNOT, &e);
-	if (b->names)
-		learn_names(b);
 	put_parts(b, to);
 	if (close_bundle(to, path, &e))
 		return call_fail(c, EXIT_CANNOT, &e);
@@ -378,8 +360,8 @@ static const struct option_row rows[] = {
 		.at = offsetof(struct options, output),
 		.completes = COMPLETE_FILE},
 	{.name = "redact",
-		.help = "replace what identifies pods: the names and ids of namespaces, pods, "
-			"containers and claims",
+		.help = "replace names and ids of namespaces, pods, containers, claims and devices by "
+			"words, and leave out all other text that is not numafit's own",
 		.read = option_flag,
 		.at = offsetof(struct options, redact)},
 	{.name = "run-directory",
@@ -401,8 +383,9 @@ const struct command verb_bundle = {
 		"why.\n"
 		"\n"
 		"With --redact one name has one word everywhere, so that the journals can still be "
-		"explained and replayed. The node's name, the settings (namespaces' patterns among them) "
-		"and names of devices stay.",
+		"explained and replayed. Messages and errors are left out, as are the node's name, "
+		"addresses, paths, annotations and labels: explain and replay decide again, and so find "
+		"out why a pod was refused.",
 	.options = rows,
 	.examples = {{"numafit bundle --redact", "of this node, into a file here"},
 		{"kubectl -n numafit-system exec numafitd-x7k2p -- numafit bundle -o - >worker-3.tar",

@@ -1,9 +1,10 @@
+/* Documents and log lines without names: each value by its key. */
 #include <numafit-cli/redact_json.h>
 
 #include <numafit/mem.h>
+#include <numafit/setting_text.h>
 #include <numafit/text.h>
 
-#include <ctype.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,29 +14,160 @@
 #define uthash_fatal(message) abort() /* never: xrealloc() does not fail */
 #include <uthash.h>
 
-enum { NAME_SHORTEST = 3, ID_SHORTEST = 12, UID_CHARS = 36, WORD_MAX = 32, DEPTH_MAX = 64 };
+enum { ID_SHORTEST = 12, WORD_MAX = 32, DEPTH_MAX = 64 };
+#define LEFT_OUT "(left-out)"
 
-enum name_kind {
-	NAME_NONE,
+/* What a text is. */
+enum kind {
+	LEAVE_OUT,
+	KEEP,
 	NAME_NAMESPACE,
 	NAME_POD,
 	NAME_CONTAINER,
 	NAME_CLAIM,
+	NAME_RESOURCE,
+	NAME_DEVICE,
+	NAME_CLASS,
+	NAME_CGROUP,
+	NAME_PATTERN,
 	NAME_ID,
-	NR_NAME_KINDS
+	NR_KINDS,
+	LIST_OF_IDS = NR_KINDS, /* words of UID, UID/NUMBER, ~UID/NAME */
+	RESOURCE,               /* cpu, memory, hugepages-SIZE, or a device's resource */
+	QUIET_WISH,             /* irq,frequency=PROFILE */
+	TOKENS_ANNOTATION,      /* v1:5000:0=0-3, or whatever an author wrote */
+	ODD_WISH                /* a text whose presence refuses the container */
 };
-static const char *const kind_words[NR_NAME_KINDS] = {
+static const char *const kind_words[NR_KINDS] = {
 	[NAME_NAMESPACE] = "namespace",
 	[NAME_POD] = "pod",
 	[NAME_CONTAINER] = "container",
 	[NAME_CLAIM] = "claim",
+	[NAME_RESOURCE] = "resource",
+	[NAME_DEVICE] = "device",
+	[NAME_CLASS] = "class",
+	[NAME_CGROUP] = "cgroup",
+	[NAME_PATTERN] = "pattern",
 	[NAME_ID] = "id",
 };
 
+/* Keys of the journal, of `numafit status --json` and of the log. Their texts are of fixed sets, or
+ * numbers, sizes, CPUs and NUMA nodes. */
+static const char *const kept_keys[] = {
+	"all",
+	"allocatable",
+	"apart",
+	"asked",
+	"by",
+	"bytes",
+	"bytes_before",
+	"cause",
+	"claims",
+	"confined",
+	"connection",
+	"containers",
+	"cpus",
+	"cpus_held",
+	"cpus_pool",
+	"cpus_reserved",
+	"device_plugin",
+	"disagree",
+	"enforced",
+	"event",
+	"exclusive",
+	"files",
+	"fingerprint",
+	"format",
+	"found_cpus",
+	"found_mems",
+	"free",
+	"frequencies_not",
+	"frequency_cpus",
+	"from",
+	"from_cpus",
+	"from_nodes",
+	"to_cpus",
+	"given",
+	"held",
+	"hint",
+	"interrupts",
+	"interrupts_not",
+	"irq_cpus",
+	"isolated",
+	"journal",
+	"keep_connected",
+	"kind",
+	"left",
+	"left_on",
+	"level",
+	"limit",
+	"lines",
+	"memory",
+	"memory_bytes",
+	"memory_policy",
+	"mems",
+	"mode",
+	"moved",
+	"moves",
+	"nodeless",
+	"nodes",
+	"off",
+	"offline",
+	"online",
+	"op",
+	"owner",
+	"pid",
+	"pod_facts",
+	"pod_resources",
+	"pods",
+	"pods_api",
+	"policy",
+	"pool",
+	"prefer_closest",
+	"preferred",
+	"qos",
+	"registration",
+	"reserved",
+	"runtime",
+	"scope",
+	"seconds",
+	"sections",
+	"share_of",
+	"shared",
+	"shares_in_pod",
+	"slices_watch",
+	"so_far",
+	"source",
+	"spread",
+	"state",
+	"status",
+	"time",
+	"to",
+	"to_nodes",
+	"tokens",
+	"took_ms",
+	"took_us",
+	"type",
+	"unmovable",
+	"updates",
+	"use",
+	"used",
+	"verdict",
+	"version",
+	"waited_ms",
+	"was",
+	"wish_cores",
+	"wish_cpus",
+	"wish_isolated",
+	"wish_memory_policy",
+	"wish_movable",
+	"wish_spread",
+
+};
 static const struct {
 	const char *key;
-	enum name_kind kind;
-} name_keys[] = {
+	enum kind kind;
+} other_keys[] = {
 	{"namespace", NAME_NAMESPACE},
 	{"pod_namespace", NAME_NAMESPACE},
 	{"pod", NAME_POD},
@@ -43,26 +175,34 @@ static const struct {
 	{"container", NAME_CONTAINER},
 	{"container_name", NAME_CONTAINER},
 	{"claim", NAME_CLAIM},
-	{"id", NAME_ID},
-	{"uid", NAME_ID},
-	{"container_id", NAME_ID},
-	{"sandbox_id", NAME_ID},
-	{"pod_uid", NAME_ID},
-	{"shares", NAME_ID},
-	{"for_pods", NAME_ID},
+	{"wish_rdt_class", NAME_CLASS},
+	{"wish_blockio_class", NAME_CLASS},
+	{"wish_quiet", QUIET_WISH},
+	{"resource", RESOURCE},
+	{"odd_wish", ODD_WISH},
+	{"allocated", TOKENS_ANNOTATION},
+	{"cgroup", NAME_CGROUP},
+	{"boot_id", NAME_ID},
+	{"id", LIST_OF_IDS},
+	{"uid", LIST_OF_IDS},
+	{"container_id", LIST_OF_IDS},
+	{"sandbox_id", LIST_OF_IDS},
+	{"pod_uid", LIST_OF_IDS},
+	{"share", LIST_OF_IDS},
+	{"shares", LIST_OF_IDS},
+	{"for_pods", LIST_OF_IDS},
 };
 
 /* A name, or how an id begins, and the word for it. */
 struct redacted {
-	char *name;
+	char *name; /* with its kind's letter before it */
 	char word[WORD_MAX];
 	UT_hash_handle hh;
 };
 
 struct redaction {
-	struct redacted *names,
-		*begins; /* by the whole name; ids by their first ID_SHORTEST bytes */
-	unsigned used[NR_NAME_KINDS];
+	struct redacted *names, *begins; /* ids by their first ID_SHORTEST bytes */
+	unsigned used[NR_KINDS];
 };
 
 struct redaction *redaction_new(void)
@@ -94,52 +234,199 @@ size_t redaction_names(const struct redaction *r)
 	return HASH_COUNT(r->names);
 }
 
-static const struct redacted *find(const struct redacted *list, const char *name, size_t len)
+static const struct redacted *find(const struct redacted *list, const char *key, size_t len)
 {
 	const struct redacted *n = NULL;
 
-	HASH_FIND(hh, list, name, len, n);
+	HASH_FIND(hh, list, key, len, n);
 	return n;
 }
 
-static void learn(struct redaction *r, enum name_kind kind, const char *name, size_t len)
+static const struct redacted *add(
+	struct redacted **list, const char *key, size_t len, const char *word)
 {
-	if (!len || find(r->names, name, len))
-		return;
 	struct redacted *n = xcalloc(1, sizeof *n);
 
-	n->name = xstrndup(name, len);
-	(void)snprintf(n->word, sizeof n->word, "%s-%u", kind_words[kind], ++r->used[kind]);
-	HASH_ADD_KEYPTR(hh, r->names, n->name, len, n);
-	if (kind != NAME_ID || len < ID_SHORTEST || find(r->begins, name, ID_SHORTEST))
-		return;
-	struct redacted *begin = xcalloc(1, sizeof *begin);
-
-	begin->name = xstrndup(name, ID_SHORTEST);
-	memcpy(begin->word, n->word, sizeof begin->word);
-	HASH_ADD_KEYPTR(hh, r->begins, begin->name, ID_SHORTEST, begin);
+	n->name = xstrndup(key, len);
+	(void)text_copy(n->word, sizeof n->word, word);
+	HASH_ADD_KEYPTR(hh, *list, n->name, len, n);
+	return n;
 }
 
-/* Which kind of name has that key; members is the object that it is in, NULL in a log. A "name" is
- * a container's where CPUs are asked for, and a pod's beside its uid; a short "id" is a NUMA node's
- * or the like. */
-static enum name_kind kind_of(const char *key, size_t len, const char *value, const json_t *members)
+/* The word of a name of that kind. */
+static const char *word_of(struct redaction *r, enum kind kind, const char *name, size_t len)
 {
-	for (size_t i = 0; i < sizeof name_keys / sizeof *name_keys; i++) {
-		if (strlen(name_keys[i].key) != len || memcmp(name_keys[i].key, key, len) != 0)
-			continue;
-		bool is_short = strlen(value) < ID_SHORTEST && text_equal(name_keys[i].key, "id");
+	char word[WORD_MAX];
+	char *key = xcalloc(len + 2, 1);
+	const struct redacted *n, *begin = NULL;
 
-		return is_short ? NAME_NONE : name_keys[i].kind;
+	if (kind == NAME_ID && len >= ID_SHORTEST)
+		begin = find(r->begins, name, ID_SHORTEST);
+	key[0] = (char)('a' + kind);
+	memcpy(key + 1, name, len);
+	n = find(r->names, key, len + 1);
+	if (!n && begin && len == ID_SHORTEST)
+		n = begin; /* the log has how an id begins */
+	if (!n) {
+		(void)snprintf(word, sizeof word, "%s-%u", kind_words[kind], ++r->used[kind]);
+		n = add(&r->names, key, len + 1, word);
+		if (kind == NAME_ID && len >= ID_SHORTEST && !begin)
+			(void)add(&r->begins, name, ID_SHORTEST, word);
 	}
-	if (len != strlen("name") || memcmp(key, "name", len) != 0 || !members)
-		return NAME_NONE;
+	free(key);
+	return n->word;
+}
+
+/* Which kind of text has that key; members is the object that the text is in, NULL in a log. */
+static enum kind kind_of(const char *key, size_t len, const json_t *members)
+{
+	for (size_t i = 0; i < sizeof other_keys / sizeof *other_keys; i++)
+		if (strlen(other_keys[i].key) == len && !memcmp(other_keys[i].key, key, len)) {
+			bool is_device = json_object_get(members, "has_topology") != NULL;
+
+			return is_device && text_equal(other_keys[i].key, "id")
+				       ? NAME_DEVICE
+				       : other_keys[i].kind;
+		}
+	for (size_t i = 0; i < sizeof kept_keys / sizeof *kept_keys; i++)
+		if (strlen(kept_keys[i]) == len && !memcmp(kept_keys[i], key, len))
+			return KEEP;
+	if (members && len == strlen("reason") && !memcmp(key, "reason", len))
+		return json_object_get(members, "admit") ? KEEP : LEAVE_OUT;
+	if (!members || len != strlen("name") || memcmp(key, "name", len) != 0)
+		return LEAVE_OUT;
 	return json_object_get(members, "uid")         ? NAME_POD
 	       : json_object_get(members, "cpu_milli") ? NAME_CONTAINER
-						       : NAME_NONE;
+	       : json_object_get(members, "devices")   ? NAME_RESOURCE
+						       : LEAVE_OUT;
 }
 
-/* Lines of a log: what prefix a line has, then KEY=VALUE or KEY="VALUE" */
+/* Values */
+
+static bool is_of(const char *text, size_t len, const char *characters)
+{
+	size_t is = 0;
+
+	while (is < len && strchr(characters, text[is]))
+		is++;
+	return is == len;
+}
+
+#define DIGITS "0123456789"
+
+/* "UID", "UID/NUMBER", "~UID/NAME"; a number alone is a NUMA node's or the like. */
+static void put_id(struct redaction *r, const char *id, size_t len, FILE *out)
+{
+	const size_t tilde = len && *id == '~';
+	const char *slash = memchr(id, '/', len);
+	const size_t uid = (slash ? (size_t)(slash - id) : len) - tilde;
+	const char *rest = id + tilde + uid;
+	const size_t rest_len = len - tilde - uid;
+
+	if (is_of(id, len, DIGITS) && len < ID_SHORTEST) {
+		(void)fwrite(id, 1, len, out);
+		return;
+	}
+	(void)fprintf(out, "%.*s%s", (int)tilde, "~", word_of(r, NAME_ID, id + tilde, uid));
+	if (rest_len < 2 || is_of(rest + 1, rest_len - 1, DIGITS))
+		(void)fwrite(rest, 1, rest_len, out);
+	else
+		(void)fprintf(out, "/%s", word_of(r, NAME_CONTAINER, rest + 1, rest_len - 1));
+}
+
+static void put_ids(struct redaction *r, const char *text, size_t len, FILE *out)
+{
+	for (size_t at = 0; at < len;) {
+		const char *blank = memchr(text + at, ' ', len - at);
+		const size_t word = blank ? (size_t)(blank - text) - at : len - at;
+
+		if (word)
+			put_id(r, text + at, word, out);
+		at += word;
+		if (at < len)
+			(void)fputc(text[at++], out);
+	}
+}
+
+static void put_resource(struct redaction *r, const char *name, size_t len, FILE *out)
+{
+	auto_free char *copy = xstrndup(name, len);
+	bool native = text_equal(copy, "cpu") || text_equal(copy, "memory") ||
+		      text_behind(copy, "hugepages-");
+
+	(void)fputs(native || !len ? copy : word_of(r, NAME_RESOURCE, name, len), out);
+}
+
+static void put_quiet(struct redaction *r, const char *text, size_t len, FILE *out)
+{
+	static const char by[] = "frequency=";
+	auto_free char *copy = xstrndup(text, len);
+	const char *profile = strstr(copy, by);
+
+	if (text_behind(copy, "irq"))
+		(void)fputs(profile ? "irq," : "irq", out);
+	if (profile)
+		(void)fprintf(out, "%s%s", by,
+			word_of(r, NAME_CLASS, profile + sizeof by - 1,
+				strlen(profile + sizeof by - 1)));
+}
+
+static void put(struct redaction *r, enum kind kind, const char *text, size_t len, FILE *out,
+	const char *left_out)
+{
+	switch (kind) {
+	case KEEP:
+		(void)fwrite(text, 1, len, out);
+		return;
+	case LIST_OF_IDS:
+		put_ids(r, text, len, out);
+		return;
+	case RESOURCE:
+		put_resource(r, text, len, out);
+		return;
+	case QUIET_WISH:
+		put_quiet(r, text, len, out);
+		return;
+	case TOKENS_ANNOTATION:
+		(void)fwrite(text, 1, is_of(text, len, DIGITS "v:=;,-") ? len : 0, out);
+		return;
+	case ODD_WISH:
+		(void)fputs("an annotation that numafit does not follow " LEFT_OUT, out);
+		return;
+	case LEAVE_OUT:
+		(void)fputs(len ? left_out : "", out);
+		return;
+	case NAME_NAMESPACE:
+	case NAME_POD:
+	case NAME_CONTAINER:
+	case NAME_CLAIM:
+	case NAME_RESOURCE:
+	case NAME_DEVICE:
+	case NAME_CLASS:
+	case NAME_CGROUP:
+	case NAME_PATTERN:
+	case NAME_ID:
+	default:
+		(void)fputs(len ? word_of(r, kind, text, len) : "", out);
+		return;
+	}
+}
+
+static char *redact_text(
+	struct redaction *r, enum kind kind, const char *text, size_t len, const char *left_out)
+{
+	char *said = NULL;
+	size_t said_len;
+	FILE *out = open_memstream(&said, &said_len);
+
+	if (!out)
+		abort();
+	put(r, kind, text, len, out, left_out);
+	(void)fclose(out);
+	return said;
+}
+
+/* Pairs KEY=VALUE or KEY="VALUE" */
 
 struct pair {
 	const char *key, *value; /* inside the quotes */
@@ -173,80 +460,168 @@ static bool next_pair(const char **at, struct pair *p)
 	return true;
 }
 
-static enum name_kind kind_of_pair(const struct pair *p)
+/* Settings */
+
+/* "kube-system,team-*": names, and patterns, which are names as well. */
+static void put_patterns(struct redaction *r, const char *text, size_t len, FILE *out)
 {
-	auto_free char *value = xstrndup(p->value, p->value_len);
+	for (size_t at = 0; at < len;) {
+		const char *comma = memchr(text + at, ',', len - at);
+		const size_t word = comma ? (size_t)(comma - text) - at : len - at;
+		bool is_name = !memchr(text + at, '*', word) && !memchr(text + at, '?', word);
 
-	return kind_of(p->key, p->key_len, value, NULL);
-}
-
-static bool is_word_character(char c)
-{
-	return isalnum((unsigned char)c) || (c && strchr("._-", c));
-}
-
-/* Learning */
-
-static bool is_wildcard(char c)
-{
-	return c == '*' || c == '?';
-}
-
-/* A list of names and patterns. A pattern is no name. */
-static void learn_list(struct redaction *r, const char *text, size_t len)
-{
-	size_t word;
-
-	for (size_t at = 0; at < len; at += word + 1) {
-		bool pattern = false;
-
-		for (word = 0; at + word < len &&
-			       (is_word_character(text[at + word]) || is_wildcard(text[at + word]));
-			word++)
-			pattern = pattern || is_wildcard(text[at + word]);
-		if (!pattern)
-			learn(r, NAME_NAMESPACE, text + at, word);
+		put(r, is_name ? NAME_NAMESPACE : NAME_PATTERN, text + at, word, out, "");
+		at += word;
+		if (at < len)
+			(void)fputc(text[at++], out);
 	}
 }
 
-/* In the setting "namespaces": names=LIST KEY=VALUE; names=LIST KEY=VALUE */
-static bool has_namespaces(const struct pair *p)
+/* The sections of a setting, with `names` as patterns of namespaces, and of other keys those whose
+ * values are fixed words. */
+static json_t *redact_sections(struct redaction *r, const char *sections)
 {
-	return p->key_len == strlen("names") && memcmp(p->key, "names", p->key_len) == 0;
-}
-
-static void learn_settings(struct redaction *r, const json_t *settings)
-{
-	const char *sections = json_string_value(json_object_get(settings, "namespaces"));
+	static const char *const kept[] = {"allowed", "cpus", "cores", "isolated", "spread",
+		"memory-policy", "force", "reserved", "movable"};
+	const char *at = sections;
+	bool begins = false;
+	char *said = NULL;
+	size_t len;
 	struct pair p;
+	FILE *out = open_memstream(&said, &len);
 
-	while (sections && next_pair(&sections, &p))
-		if (has_namespaces(&p))
-			learn_list(r, p.value, p.value_len);
+	if (!out)
+		abort();
+	while (next_pair(&at, &p)) {
+		auto_free char *key = xstrndup(p.key, p.key_len);
+		bool ends = p.value_len && p.value[p.value_len - 1] == ';';
+		bool names = text_equal(key, "names");
+
+		p.value_len -= ends;
+		if (begins)
+			(void)fputs(names ? "; " : " ", out);
+		begins = true;
+		(void)fprintf(out, "%s=", key);
+		if (names)
+			put_patterns(r, p.value, p.value_len, out);
+		else
+			put(r,
+				text_index(kept, sizeof kept / sizeof *kept, key) >= 0 ? KEEP
+										       : NAME_CLASS,
+				p.value, p.value_len, out, "");
+	}
+	(void)fclose(out);
+	json_t *text = json_string(said);
+	free(said);
+	return text;
 }
 
-static void learn_value(struct redaction *r, const json_t *v, unsigned depth)
+static json_t *redact_settings(struct redaction *r, json_t *settings)
+{
+	json_t *copy = json_object(), *value;
+	const char *key;
+
+	json_object_foreach(settings, key, value)
+	{
+		if (text_equal(key, "namespaces") && *json_string_value(value))
+			(void)json_object_set_new(
+				copy, key, redact_sections(r, json_string_value(value)));
+		else if (!setting_is_any_text(key))
+			(void)json_object_set(copy, key, value);
+	}
+	return copy;
+}
+
+/* Documents */
+
+static bool are_settings(const json_t *settings)
 {
 	const char *key;
+	json_t *value;
+
+	json_object_foreach(
+		(json_t *)(uintptr_t)settings, key, value) if (!json_is_string(value)) return false;
+	return json_is_object(settings);
+}
+
+static json_t *redact_value(struct redaction *r, json_t *v, unsigned depth);
+
+/* Texts in a list have the list's key. */
+static json_t *redact_member(struct redaction *r, enum kind kind, json_t *v, unsigned depth)
+{
+	json_t *copy, *member;
 	size_t i;
-	json_t *member;
+
+	if (json_is_string(v)) {
+		auto_free char *said =
+			redact_text(r, kind, json_string_value(v), json_string_length(v), "");
+
+		return json_string(said);
+	}
+	if (!json_is_array(v) || depth == DEPTH_MAX)
+		return redact_value(r, v, depth);
+	copy = json_array();
+	json_array_foreach(v, i, member)(void)
+		json_array_append_new(copy, redact_member(r, kind, member, depth + 1));
+	return copy;
+}
+
+static json_t *redact_value(struct redaction *r, json_t *v, unsigned depth)
+{
+	json_t *copy, *member;
+	const char *key;
 
 	if (depth == DEPTH_MAX)
-		return;
-	json_array_foreach(v, i, member) learn_value(r, member, depth + 1);
+		return json_null();
 	if (!json_is_object(v))
-		return;
-	json_object_foreach((json_t *)(uintptr_t)v, key, member)
+		return json_is_array(v) || json_is_string(v) ? redact_member(r, LEAVE_OUT, v, depth)
+							     : json_incref(v);
+	copy = json_object();
+	json_object_foreach(v, key, member)
 	{
-		const char *text = json_string_value(member);
-		enum name_kind kind = text ? kind_of(key, strlen(key), text, v) : NAME_NONE;
+		json_t *redacted;
 
-		if (kind)
-			learn(r, kind, text, strlen(text));
-		if (!depth && text_equal(key, "settings"))
-			learn_settings(r, member);
-		learn_value(r, member, depth + 1);
+		if (!depth && text_equal(key, "settings") && are_settings(member))
+			redacted = redact_settings(r, member);
+		else if (!depth && text_equal(key, "topology"))
+			redacted = json_incref(member); /* the machine, which replay reads */
+		else
+			redacted =
+				redact_member(r, kind_of(key, strlen(key), v), member, depth + 1);
+		(void)json_object_set_new(copy, key, redacted);
 	}
+	return copy;
+}
+
+/* Lines of a log */
+
+static char *redact_line(struct redaction *r, const char *line)
+{
+	const char *at = line, *between = "";
+	char *said = NULL;
+	size_t len;
+	struct pair p;
+	FILE *out = open_memstream(&said, &len);
+
+	if (!out)
+		abort();
+	while (next_pair(&at, &p)) {
+		/* lines of libraries do not begin so */
+		if (!*between && !text_behind(p.key + (*p.key == '<' ? 3 : 0), "time="))
+			break;
+		/* the priority may stand before the first key: <6>time= */
+		const size_t prefix = *p.key == '<' && p.key_len > 3 && p.key[2] == '>' ? 3 : 0;
+		const enum kind kind = kind_of(p.key + prefix, p.key_len - prefix, NULL);
+
+		const char *quote = p.quoted ? "\"" : "";
+
+		(void)fprintf(out, "%s%.*s=%s", between, (int)p.key_len, p.key, quote);
+		put(r, kind, p.value, p.value_len, out, LEFT_OUT);
+		(void)fputs(quote, out);
+		between = " ";
+	}
+	(void)fclose(out);
+	return said;
 }
 
 static json_t *load(const char *text)
@@ -254,256 +629,12 @@ static json_t *load(const char *text)
 	return *text == '{' || *text == '[' ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
 }
 
-void redaction_learn(struct redaction *r, const char *text)
-{
-	json_t *document = load(text);
-	struct pair p;
-
-	if (document) {
-		learn_value(r, document, 0);
-		json_decref(document);
-		return;
-	}
-	while (next_pair(&text, &p)) {
-		enum name_kind kind = kind_of_pair(&p);
-
-		/* the log has how an id begins: its word is the one of the whole id, where that is
-		 * known */
-		if (kind && !(kind == NAME_ID && p.value_len >= ID_SHORTEST &&
-				    find(r->begins, p.value, ID_SHORTEST)))
-			learn(r, kind, p.value, p.value_len);
-	}
-}
-
-/* Replacing */
-
-static bool is_id_character(char c)
-{
-	return isxdigit((unsigned char)c) || c == '-' || c == '_';
-}
-
-static const struct redacted *find_id(const struct redaction *r, const char *run, size_t len)
-{
-	char id[UID_CHARS];
-
-	if (len < ID_SHORTEST)
-		return NULL;
-	len = len < sizeof id ? len : sizeof id;
-	for (size_t i = 0; i < len; i++)
-		id[i] = run[i] == '_' ? '-' : run[i];
-	return find(r->begins, id, ID_SHORTEST);
-}
-
-/* The word with its ids replaced, wherever in it these begin. */
-static void put_with_ids(const struct redaction *r, const char *word, size_t len, FILE *out)
-{
-	for (size_t at = 0; at < len;) {
-		size_t run = 0;
-
-		while (at + run < len && is_id_character(word[at + run]))
-			run++;
-		const struct redacted *id = find_id(r, word + at, run);
-
-		if (id) {
-			(void)fputs(id->word, out);
-			at += run;
-		} else {
-			(void)fputc(word[at++], out);
-		}
-	}
-}
-
-/* Whether the word can be a name in a sentence. The namespace "default" is on every cluster, and
- * sentences that replay compares have that word. */
-static bool is_distinct(const char *word, size_t len)
-{
-	static const char everywhere[] = "default";
-
-	return len >= NAME_SHORTEST && strspn(word, "0123456789") < len &&
-	       !(len == sizeof everywhere - 1 && memcmp(word, everywhere, len) == 0);
-}
-
-static void put_word(const struct redaction *r, const char *word, size_t len, FILE *out)
-{
-	size_t bare = len;
-	const struct redacted *n = NULL;
-
-	for (; bare && !n; bare--)
-		if (bare == len ||
-			!isalnum((unsigned char)word[bare])) /* "web-0." ends a sentence */
-			n = is_distinct(word, bare) ? find(r->names, word, bare) : NULL;
-		else
-			break;
-	if (!n) {
-		put_with_ids(r, word, len, out);
-		return;
-	}
-	(void)fputs(n->word, out);
-	(void)fwrite(word + bare + 1, 1, len - bare - 1, out);
-}
-
-/* A value that is no name: a sentence, a path, a list, or one word of a fixed set. */
-static void put_value(const struct redaction *r, const char *text, size_t len, FILE *out)
-{
-	bool is_text = memchr(text, ' ', len) || memchr(text, '/', len);
-	size_t word;
-
-	for (size_t at = 0; at < len; at += word) {
-		for (word = 0; at + word < len && is_word_character(text[at + word]);)
-			word++;
-		if (word && is_text)
-			put_word(r, text + at, word, out);
-		else if (word)
-			put_with_ids(r, text + at, word, out);
-		else
-			(void)fputc(text[at + word++], out);
-	}
-}
-
-static void put_name(const struct redaction *r, const char *name, size_t len, FILE *out)
-{
-	const struct redacted *n = find(r->names, name, len);
-
-	if (!n && len >= ID_SHORTEST)
-		n = find(r->begins, name, ID_SHORTEST);
-	(void)fputs(n ? n->word : "", out);
-}
-
-/* A list of names and patterns. */
-static void put_list(const struct redaction *r, const char *text, size_t len, FILE *out)
-{
-	size_t word;
-
-	for (size_t at = 0; at < len; at += word) {
-		for (word = 0; at + word < len && is_word_character(text[at + word]);)
-			word++;
-		const struct redacted *n = word ? find(r->names, text + at, word) : NULL;
-
-		word += !word; /* what is between them */
-		if (n)
-			(void)fputs(n->word, out);
-		else
-			(void)fwrite(text + at, 1, word, out);
-	}
-}
-
-/* A text of pairs KEY=VALUE, each value as put() writes it. */
-static char *redact_pairs(const struct redaction *r, const char *text,
-	void (*put)(const struct redaction *r, const struct pair *p, FILE *out))
-{
-	const char *at = text, *done = text;
-	char *said = NULL;
-	struct pair p;
-	size_t len;
-	FILE *out = open_memstream(&said, &len);
-
-	if (!out)
-		abort();
-	while (next_pair(&at, &p)) {
-		(void)fwrite(done, 1, (size_t)(p.value - done), out);
-		put(r, &p, out);
-		done = p.value + p.value_len;
-	}
-	(void)fputs(done, out);
-	(void)fclose(out);
-	return said;
-}
-
-static void put_in_section(const struct redaction *r, const struct pair *p, FILE *out)
-{
-	if (has_namespaces(p))
-		put_list(r, p->value, p->value_len, out);
-	else
-		(void)fwrite(p->value, 1, p->value_len, out);
-}
-
-/* The settings in force have no names but in one. */
-static json_t *redact_settings(const struct redaction *r, json_t *settings)
-{
-	json_t *copy = json_copy(settings);
-	const char *sections = json_string_value(json_object_get(copy, "namespaces"));
-
-	if (sections) {
-		auto_free char *said = redact_pairs(r, sections, put_in_section);
-
-		(void)json_object_set_new(copy, "namespaces", json_string(said));
-	}
-	return copy;
-}
-
-/* What a document, as a journal's first line, says of the machine and the settings is read by
- * replay, and has words that a container may be called: "node", "memory", "run". NULL: that is no
- * such member. */
-static json_t *redact_header(const struct redaction *r, const char *key, json_t *member)
-{
-	if (text_equal(key, "machine") || text_equal(key, "topology"))
-		return json_incref(member);
-	return text_equal(key, "settings") ? redact_settings(r, member) : NULL;
-}
-
-static json_t *redact_text(const struct redaction *r, enum name_kind kind, const char *text)
-{
-	auto_free char *said = NULL;
-	size_t len;
-	FILE *out = open_memstream(&said, &len);
-
-	if (!out)
-		abort();
-	if (kind)
-		put_name(r, text, strlen(text), out);
-	else
-		put_value(r, text, strlen(text), out);
-	(void)fclose(out);
-	return json_string(said);
-}
-
-static json_t *redact_value(const struct redaction *r, json_t *v, unsigned depth)
-{
-	json_t *copy, *member;
-	const char *key;
-	size_t i;
-
-	if (depth == DEPTH_MAX)
-		return json_null();
-	if (json_is_string(v))
-		return redact_text(r, NAME_NONE, json_string_value(v));
-	if (json_is_array(v)) {
-		copy = json_array();
-		json_array_foreach(v, i, member)(void)
-			json_array_append_new(copy, redact_value(r, member, depth + 1));
-		return copy;
-	}
-	if (!json_is_object(v))
-		return json_incref(v);
-	copy = json_object();
-	json_object_foreach(v, key, member)
-	{
-		const char *text = json_string_value(member);
-		enum name_kind kind = text ? kind_of(key, strlen(key), text, v) : NAME_NONE;
-		json_t *redacted = depth ? NULL : redact_header(r, key, member);
-
-		if (!redacted)
-			redacted = kind ? redact_text(r, kind, text)
-					: redact_value(r, member, depth + 1);
-		(void)json_object_set_new(copy, key, redacted);
-	}
-	return copy;
-}
-
-static void put_in_line(const struct redaction *r, const struct pair *p, FILE *out)
-{
-	if (kind_of_pair(p))
-		put_name(r, p->value, p->value_len, out);
-	else
-		put_value(r, p->value, p->value_len, out);
-}
-
-char *redaction_apply(const struct redaction *r, const char *text)
+char *redaction_apply(struct redaction *r, const char *text)
 {
 	json_t *document = load(text);
 
 	if (!document)
-		return redact_pairs(r, text, put_in_line);
+		return redact_line(r, text);
 	json_t *copy = redact_value(r, document, 0);
 	char *said = json_dumps(copy, JSON_COMPACT);
 

@@ -3,26 +3,24 @@
 
 #include <stddef.h>
 
-/* What identifies pods (namespaces, names of pods, containers and claims, uids, container ids) is
- * replaced by words such as pod-3: one name has one word in all texts, so that a journal still
- * folds and replays. Texts are read twice: all of them to learn the names, and then to replace
- * these.
- *
- * A text is a JSON document or a line of numafitd's log. A value whose key identifies (namespace,
- * pod, container_id, ...) is replaced as a whole. In other values that are sentences or paths each
- * word that is a name is; names of one or two characters, and numbers, are left there. Ids are
- * replaced wherever they stand, in part too (a log has their first 12 characters, cgroups have uids
- * with '_'). What a document says under machine, topology and settings stays as it is, but for the
- * names in the setting namespaces.
+/* A document or a line of numafitd's log without anything that identifies a cluster: each value is
+ * treated by its key (one table), never by a search in its text.
+ *   - Names and ids (namespaces, pods, containers, claims, resources, devices, classes, uids,
+ *     container ids, cgroups) become words such as pod-3. A name of one kind has one word in all
+ *     texts, so that a journal still folds and replays.
+ *   - Values of fixed sets, numbers, CPUs and NUMA nodes stay.
+ *   - All other text (errors, messages, addresses, paths, annotations, keys that the table lacks) is
+ *     left out: "" in a document, (left-out) in a line of the log.
+ * Of the settings those that are any text are left out, but for the namespaces, which have words.
  */
 struct redaction;
 
 struct redaction *redaction_new(void);
 void redaction_free(struct redaction *r);
-/* Learn the names in one document or one line of a log; what is neither has none. */
-void redaction_learn(struct redaction *r, const char *text);
-/* The text without them, without a newline at its end; the caller frees. */
-char *redaction_apply(const struct redaction *r, const char *text);
+/* The redacted text, without a newline at its end; the caller frees it. Text that is neither a
+ * document nor a line of KEY=VALUE is left out. Texts with whole ids come before the log, which has
+ * the first 12 characters of ids. */
+char *redaction_apply(struct redaction *r, const char *text);
 /* How many names there are. */
 size_t redaction_names(const struct redaction *r);
 

@@ -65,6 +65,14 @@ static int replay_record(void *ctx, const struct journal_fold *f, const struct r
 		return 0;
 	x->decided++;
 	x->at = r;
+	/* a redacted journal has no texts of refusals */
+	struct decision without;
+	const struct decision *now = answer.record.decision;
+	if (now && !now->admit && r->decision && !r->decision->admit && !*r->decision->message) {
+		without = *now;
+		*without.message = '\0';
+		answer.record.decision = &without;
+	}
 	rc = journal_json_record(&answer.record, &f->topo.ids, again, sizeof again, e);
 	if (rc < 0)
 		return rc;
