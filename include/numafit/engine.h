@@ -305,8 +305,8 @@ void engine_correct_moved(
  * engine_unprepare(). What is held already stays as it is, and is for the pods that it is reserved
  * for by now. 0; -EPERM: *d says why one of the shares is refused, and no new one is held; -EBUSY:
  * it was allocated anew, and containers run on what it was; -EINVAL: a device that is none of this
- * machine, or names that no claim has (claim_check_names()); E2BIG; or what the record hook says, with text. Containers in the shared
- * pool are updated later. */
+ * machine, or names that no claim has (claim_check_names()); E2BIG; or what the record hook says,
+ * with text. Containers in the shared pool are updated later. */
 struct resource_claim;
 int engine_prepare(struct engine *g, int64_t now_ms, const struct resource_claim *c,
 	struct decision *d, struct err *e);

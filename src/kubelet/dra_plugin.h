@@ -38,9 +38,9 @@ struct dra_health {
 
 struct dra_plugin_handler {
 	void *ctx;
-	/* mandatory: ref is valid during the callback, and each uid is there once in a call. A claim
-	 * to be prepared has names that claim_check_ref() allows: any other is answered with an
-	 * error. One to be unprepared may have any, and its uid is UTF-8. */
+	/* mandatory: ref is valid during the callback, and each uid is there once in a call. A
+	 * claim to be prepared has names that claim_check_ref() allows: any other is answered with
+	 * an error. One to be unprepared may have any, and its uid is UTF-8. */
 	void (*prepare)(void *ctx, struct dra_job *job, const struct dra_claim_ref *ref);
 	void (*unprepare)(void *ctx, struct dra_job *job, const struct dra_claim_ref *ref);
 	/* mandatory: all devices, into *out, from *a; returns their number. */

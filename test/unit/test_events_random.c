@@ -34,7 +34,7 @@ static void each_short_sequence_keeps_cpus_apart(void **state)
 	unsigned at[DEPTH_MAX] = {0}, k = 0;
 
 	(void)state;
-	assert_in_range(nr, 1, DEPTH_MAX);
+	assert_in_range(nr, DEPTH_DEFAULT, DEPTH_MAX);
 	while (at[0] < NR_SHORT) {
 		for (k = 0; k < nr; k++)
 			if (!happen(w, &events[short_events[at[k]].event], short_events[at[k]].i))

@@ -122,7 +122,9 @@ static void a_claim_is_for_the_pods_that_it_is_reserved_for(void **state)
 	const struct request req = {.shares = "u1/0", .pod.uid = "thief"};
 	const struct holding *unknown = shares_unknown_pod(engine_ledger(n->g), &req);
 	assert_true(unknown && unknown == shares_find(engine_ledger(n->g), "u1", 0));
-	struct request other = {.container_id = "o", .ask.name = "app", .shares = "u1/0",
+	struct request other = {.container_id = "o",
+		.ask.name = "app",
+		.shares = "u1/0",
 		.pod = {.sandbox_id = "o", .uid = "o", .ns = "other", .name = "o"}};
 	other.claims = CLAIMS_KNOWN;
 	engine_create(n->g, 0, &other, &d, NULL);
