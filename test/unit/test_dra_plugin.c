@@ -242,7 +242,7 @@ static void claims_that_cannot_be_are_answered_with_an_error_each(void **state)
 	} cases[] = {
 		{{"default", "", "c1"}, "\"\" is no uid of a claim"},
 		{{"default", "../x", "c1"}, "\"../x\" is no uid of a claim"},
-		{{"default", "a\nb", "c1"}, "\"a\nb\" is no uid of a claim"},
+		{{"default", "a\nb", "c1"}, "\"a?b\" is no uid of a claim"},
 		{{"default", "A", "c1"}, "\"A\" is no uid of a claim"},
 		{{"default", "a-", "c1"}, "\"a-\" is no uid of a claim"},
 		{{"default", long_uid, "c1"},
