@@ -78,7 +78,8 @@ static int setup(void **state)
 {
 	struct world *w = xcalloc(1, sizeof *w);
 
-	w->handler = (struct api_pods_handler){.ctx = w, .changed = on_changed, .on_event = on_event};
+	w->handler =
+		(struct api_pods_handler){.ctx = w, .changed = on_changed, .on_event = on_event};
 	w->p = api_pods_new(NULL, "n1.example.com", &w->handler);
 	*state = w;
 	return 0;
@@ -251,11 +252,11 @@ static void more_pods_than_a_node_has_are_not_kept(void **state)
 /* Whoever may create pods may write that annotation, in any namespace. */
 static void a_pod_cannot_take_the_uid_of_another_pod(void **state)
 {
-	static const char thief[] =
-		"{\"metadata\":{\"uid\":\"t-1\",\"name\":\"thief\",\"namespace\":\"evil\","
-		"\"annotations\":{\"kubernetes.io/config.mirror\":\"u-1\"}},\"spec\":{"
-		"\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"99\"}}}]}"
-		"}";
+#define THIEF(ns)                                                                                  \
+	"{\"metadata\":{\"uid\":\"t-1\",\"name\":\"thief\",\"namespace\":\"" ns "\","              \
+	"\"annotations\":{\"kubernetes.io/config.mirror\":\"u-1\"}},\"spec\":{"                    \
+	"\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"cpu\":\"99\"}}}]}}"
+	static const char thief[] = THIEF("evil"), neighbour[] = THIEF("ml");
 	struct world *w = *state;
 
 	begin();
@@ -268,6 +269,9 @@ static void a_pod_cannot_take_the_uid_of_another_pod(void **state)
 	assert_non_null(api_pods_find(w->p, "u-1"));
 	assert_string_equal(w->log, " !pods-watch-odd-pod");
 	assert_string_equal(w->last_text, "pod evil/thief: it claims the uid of pod ml/p");
+	deliver(REFLECTOR_PUT, neighbour);
+	assert_int_equal(api_pods_find(w->p, "u-1")->pod.container[0].cpu_milli, 2000);
+	assert_string_equal(w->last_text, "pod ml/thief: it claims the uid of pod ml/p");
 }
 
 /* A list is in order of namespaces: the thief may come first. */

@@ -160,6 +160,52 @@ static void an_annotation_gives_no_more_cpus_than_the_request(void **state)
 	node_free(n);
 }
 
+/* One CPU more is as much too many as all of them: the container has as many as it asks for. */
+static void an_annotation_gives_not_one_cpu_more_than_the_request(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct request thief = ask("thief", QOS_GUARANTEED, 2000, 0);
+	struct placement claim = {.exclusive = true};
+	struct update_list ups = {0};
+
+	(void)state;
+	thief.cpus = "4-6";
+	thief.mems = "1";
+	assert_int_equal(cpuset_parse(&claim.cpus, "4-6", 3, NULL), 0);
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){
+			&thief, &(const struct placement *){&claim}, 1, NULL, 0, NULL},
+		&ups);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(n->g))->held), 2);
+	vec_fini(&ups);
+	node_free(n);
+}
+
+/* It was put elsewhere and made smaller while nobody listened. The pool has sharedPoolMinimum CPUs
+ * at least, although it moves in steps, and four that are given up would lie idle. */
+static void a_pool_that_would_be_too_small_has_all_that_a_container_gives_up(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 2);
+	struct update_list ups = {0};
+
+	(void)state;
+	n->s.shared_pool_minimum = 60;
+	assert_true(create(n, "web", QOS_GUARANTEED, 4000, 0).exclusive);
+	engine_started(n->g, 0, "c0");
+	struct request web = n->run[0].req;
+	web.ask.cpu_milli = 2000;
+	web.cpus = "24-25";
+	web.mems = "6";
+	engine_synchronize(n->g, 0,
+		&(const struct inventory){
+			&web, &(const struct placement *){NULL}, 1, NULL, 0, NULL},
+		&ups);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(n->g))->held), 2);
+	assert_int_equal(cpuset_count(&ledger_view(engine_ledger(n->g))->pool), 62);
+	vec_fini(&ups);
+	node_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +215,8 @@ int main(void)
 		cmocka_unit_test(a_running_container_that_fits_nowhere_goes_on_in_the_shared_pool),
 		cmocka_unit_test(of_two_containers_on_one_cpu_the_older_one_keeps_it),
 		cmocka_unit_test(an_annotation_gives_no_more_cpus_than_the_request),
+		cmocka_unit_test(an_annotation_gives_not_one_cpu_more_than_the_request),
+		cmocka_unit_test(a_pool_that_would_be_too_small_has_all_that_a_container_gives_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -394,6 +394,14 @@ static void an_update_keeps_the_values_that_it_does_not_name(void **state)
 	cpuset_alone.unnamed &= ~(unsigned)REQUEST_CPU;
 	assert_true(engine_update(n->g, 0, &cpuset_alone, &d, &n->ups));
 	assert_int_equal(cpuset_count(&d.cpus), 4);
+	cpuset_alone.ask.cpu_limit_milli = 4000;
+	cpuset_alone.unnamed = REQUEST_CPU | REQUEST_MEMORY;
+	assert_true(engine_update(n->g, 0, &cpuset_alone, &d, &n->ups));
+	assert_int_equal(held(n, "web")->request.ask.cpu_limit_milli, 4000);
+	cpuset_alone.ask.cpu_limit_milli = 5000;
+	cpuset_alone.unnamed = REQUEST_CPU_LIMIT | REQUEST_MEMORY;
+	assert_true(engine_update(n->g, 0, &cpuset_alone, &d, &n->ups));
+	assert_int_equal(held(n, "web")->request.ask.cpu_limit_milli, 4000);
 	node_free(n);
 }
 

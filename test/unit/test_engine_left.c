@@ -224,6 +224,7 @@ static void a_container_that_is_left_alone_is_never_updated(void **state)
 	engine_synchronize(
 		n->g, 0, &(const struct inventory){&stray, none, 1, NULL, 0, NULL}, &n->ups);
 	engine_live(n->g, 0, &late, NULL);
+	engine_must_update(n->g, "stray"); /* as for one that a runtime has not updated */
 	engine_create(n->g, 0, &web, &d, &n->ups);
 	assert_int_equal(n->ups.nr, 0);
 	again = stray; /* its successor is placed, and updated */

@@ -223,6 +223,27 @@ static void a_container_that_ends_amid_its_move_holds_nothing(void **state)
 	node_free(n);
 }
 
+/* Its end was not reported, and the runtime does not list the container any more. */
+static void a_container_that_is_gone_at_a_synchronize_moves_no_more(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision to, from = a_container_with_a_place_elsewhere(n, &to);
+	const unsigned node = nodeset_next(from.mems, 0);
+	const uint64_t room = free_on(n, node);
+	struct update_list ups = {0};
+
+	(void)state;
+	assert_int_equal(engine_begin_move(n->g, 0, "c0", &to, NULL, NULL), 0);
+	engine_synchronize(n->g, 0, &(const struct inventory){0}, &ups);
+	assert_null(moving(n));
+	assert_int_equal(ledger_count(engine_ledger(n->g)), 0);
+	assert_int_equal(free_on(n, node), room + GIB(2));
+	n->nr = 0;
+	check(n);
+	vec_fini(&ups);
+	node_free(n);
+}
+
 static void its_successor_has_the_place_where_it_was_to_go(void **state)
 {
 	struct node *n = node_new(POLICY_RESTRICTED, 0);
@@ -398,6 +419,31 @@ static void a_container_that_somebody_else_has_placed_is_moved_no_more(void **st
 	node_free(n);
 }
 
+/* A container is moved at most once in defragment.minInterval, whoever places it in between. */
+static void a_container_that_is_taken_over_anew_was_moved_when_it_was(void **state)
+{
+	struct node *n = node_new(POLICY_RESTRICTED, 0);
+	struct decision to;
+	struct update_list ups = {0};
+
+	(void)state;
+	(void)a_container_with_a_place_elsewhere(n, &to);
+	assert_int_equal(engine_begin_move(n->g, 7, "c0", &to, NULL, NULL), 0);
+	assert_int_equal(engine_end_move(n->g, 8, false, NULL), 0);
+	struct request web = n->run[0].req;
+	web.ask.cpu_milli = 2000;
+	web.cpus = "24-25";
+	web.mems = "6";
+	engine_synchronize(n->g, 9,
+		&(const struct inventory){
+			.requests = &web, .placed = (const struct placement *[]){NULL}, .nr = 1},
+		&ups);
+	assert_int_equal(cpuset_count(&entry(n, "c0")->decision.cpus), 2);
+	assert_int_equal(entry(n, "c0")->decision.moved_ms, 8);
+	vec_fini(&ups);
+	node_free(n);
+}
+
 /* The same, where it runs on as it did: nobody would ask for that size once more. */
 static void a_resize_that_came_meanwhile_ends_the_move(void **state)
 {
@@ -498,6 +544,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_begin_changes_nothing),
 		cmocka_unit_test(an_end_that_cannot_be_recorded_leaves_it_both),
 		cmocka_unit_test(a_container_that_ends_amid_its_move_holds_nothing),
+		cmocka_unit_test(a_container_that_is_gone_at_a_synchronize_moves_no_more),
 		cmocka_unit_test(its_successor_has_the_place_where_it_was_to_go),
 		cmocka_unit_test(a_resize_is_refused_meanwhile_and_a_rewritten_cpuset_is_both),
 		cmocka_unit_test(it_is_not_updated_before_the_end),
@@ -506,6 +553,7 @@ int main(void)
 		cmocka_unit_test(
 			a_container_that_lacked_cpus_has_them_when_they_come_back_amid_its_move),
 		cmocka_unit_test(a_container_that_somebody_else_has_placed_is_moved_no_more),
+		cmocka_unit_test(a_container_that_is_taken_over_anew_was_moved_when_it_was),
 		cmocka_unit_test(a_resize_that_came_meanwhile_ends_the_move),
 		cmocka_unit_test(a_move_goes_back_where_the_pool_would_have_no_cpu),
 		cmocka_unit_test(a_runtime_that_has_missed_a_move_is_given_the_new_place),

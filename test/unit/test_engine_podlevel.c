@@ -219,6 +219,26 @@ static void containers_of_an_unknown_pod_get_no_more_than_its_sandbox_says(void 
 	}
 }
 
+/* Of 4 CPUs of its pod it has 2: the 4 of another pod are none of these. */
+static void of_an_unknown_pod_no_cpus_of_other_pods_count(void **state)
+{
+	struct world *w = world_with_gate(SCOPE_CONTAINER, true);
+	struct guest *other = guest(w, 0, QOS_GUARANTEED), *p = guest(w, 1, QOS_GUARANTEED);
+
+	(void)state;
+	add(other, CONTAINER_APP, 1, 0);
+	add(other, CONTAINER_APP, 4, 0); /* of another name than the pod's only container */
+	assert_true(run_pod(w, other, false).admit);
+	assert_true(start(w, other, 1).exclusive);
+	add(p, CONTAINER_APP, 2, 0);
+	p->unknown = true;
+	p->pod.totals = (struct pod_totals){true, 4000, 0};
+	assert_true(run_pod(w, p, false).admit);
+	assert_true(start(w, p, 0).exclusive);
+	assert_false(ledger_find(engine_ledger(w->g), p->run[0].id)->request.pod.pod_level);
+	world_free(w);
+}
+
 static void a_resize_changes_limits_within_the_pod_and_refuses_other_cpus_or_memory(void **state)
 {
 	struct world *w = world_with_gate(SCOPE_POD, true);
@@ -375,6 +395,7 @@ int main(void)
 		cmocka_unit_test(in_container_scope_who_is_not_alone_shares_the_nodes_cpus),
 		cmocka_unit_test(without_the_gate_no_container_of_such_a_pod_has_cpus_to_itself),
 		cmocka_unit_test(containers_of_an_unknown_pod_get_no_more_than_its_sandbox_says),
+		cmocka_unit_test(of_an_unknown_pod_no_cpus_of_other_pods_count),
 		cmocka_unit_test(
 			a_resize_changes_limits_within_the_pod_and_refuses_other_cpus_or_memory),
 		cmocka_unit_test(a_pod_whose_cpus_go_offline_gets_others_and_its_containers_follow),

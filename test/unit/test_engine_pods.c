@@ -334,6 +334,28 @@ static void a_waiting_part_is_claimed_although_the_runtime_reports_another_qos_c
 	world_free(w);
 }
 
+/* What waits is for the sandbox that it was decided with: one of the pod's other lives has no part.
+ */
+static void a_part_that_waits_is_not_for_a_container_of_another_sandbox(void **state)
+{
+	(void)state;
+	for (int same = 0; same < 2; same++) {
+		struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
+		struct guest *p = guest(w, 0, QOS_GUARANTEED);
+
+		add(p, CONTAINER_APP, 2, 0);
+		assert_true(run_pod(w, p, false).admit);
+		ask_for(w, p, 0); /* it is created while nobody listens */
+		p->run[0].runs = p->run[0].seen = true;
+		if (!same)
+			p->run[0].req.pod.sandbox_id = "another";
+		synchronize(w);
+		const struct holding *h = ledger_find(engine_ledger(w->g), p->run[0].id);
+		assert_int_equal(h->decision.source, same ? SOURCE_HELD : SOURCE_ADOPTED);
+		world_free(w);
+	}
+}
+
 static void a_waiting_part_is_dropped_when_the_kubelet_gives_its_cpus_away(void **state)
 {
 	struct world *w = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 0, false);
@@ -398,6 +420,7 @@ int main(void)
 		cmocka_unit_test(a_known_pod_without_a_uid_is_decided_container_by_container),
 		cmocka_unit_test(
 			a_waiting_part_is_claimed_although_the_runtime_reports_another_qos_class),
+		cmocka_unit_test(a_part_that_waits_is_not_for_a_container_of_another_sandbox),
 		cmocka_unit_test(a_waiting_part_is_dropped_when_the_kubelet_gives_its_cpus_away),
 		cmocka_unit_test(shared_cpusets_are_compared_only_by_being_shared),
 	};

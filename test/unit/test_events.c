@@ -311,6 +311,8 @@ static void a_retry_waits_as_long_as_the_server_wants(void **state)
 	assert_true(loop_monotonic_ns() - began >= (AFTER_MS - 1) * (uint64_t)NS_PER_MS);
 	calls_answer(&w->api, 201);
 	calls_until(&w->api, 3);
+	sent_has(w, "u-1");
+	assert_null(strstr(calls_first(&w->api)->body, "\"1970-")); /* when it was is known still */
 	calls_answer(&w->api, 201);
 }
 

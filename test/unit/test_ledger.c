@@ -201,6 +201,30 @@ static void the_pool_takes_cpus_back_once_more_than_two_steps_lie_idle(void **st
 	node_free(n);
 }
 
+/* The pod has come again, with a sandbox of its own, before the end of its old container is seen.
+ */
+static void a_part_that_ends_beside_one_that_waits_is_gone(void **state)
+{
+	struct node *n = node_new();
+	const struct request req = ask("pod", QOS_GUARANTEED, 2000, 0);
+	struct decision d = {
+		.admit = true, .exclusive = true, .source = SOURCE_HELD, .cpus = list("8-9")};
+	const struct cpuset pool = ledger_pool_without(n->l, &d.cpus);
+
+	(void)state;
+	assert_int_equal(ledger_set_pool(n->l, &pool, NULL), 0);
+	ledger_hold(n->l, &req, &d);
+	ledger_commit(n->l, &req, &d);
+	ledger_set_live(n->l, "pod");
+	ledger_hold(n->l, &req, &d);
+	assert_int_equal(ledger_count(n->l), 3);
+	assert_true(ledger_release(n->l, "pod"));
+	assert_int_equal(ledger_count(n->l), 2);
+	assert_non_null(ledger_find_waiting(n->l, "pod", "main"));
+	assert_null(ledger_find(n->l, "pod"));
+	node_free(n);
+}
+
 static void entries_are_found_by_id_by_name_and_by_pod(void **state)
 {
 	struct node *n = node_new();
@@ -267,6 +291,7 @@ int main(void)
 		cmocka_unit_test(
 			the_pool_gives_cpus_up_ahead_of_need_while_more_than_half_are_left),
 		cmocka_unit_test(the_pool_takes_cpus_back_once_more_than_two_steps_lie_idle),
+		cmocka_unit_test(a_part_that_ends_beside_one_that_waits_is_gone),
 		cmocka_unit_test(entries_are_found_by_id_by_name_and_by_pod),
 		cmocka_unit_test(entries_whose_names_begin_alike_are_told_apart),
 	};

@@ -314,6 +314,32 @@ static void a_write_of_mems_that_fails_is_undone(void **state)
 	end(r);
 }
 
+/* Its CPUs cannot be set: its memory is left on the NUMA node that the container stays on. */
+static void a_write_of_cpus_that_fails_leaves_memory_where_it_was(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+	char path[PATH_BYTES], mems[16] = "";
+
+	(void)state;
+	break_file(r, small, "cpuset.cpus");
+	r->ignores = true; /* the runtime writes nothing either */
+	ask_for(r, "apply", 7);
+	while (mover_is_busy(moves_mover(r->d.follow.moves)))
+		wait_until(r, is_quiet);
+	(void)snprintf(path, sizeof path, "%s/sys/fs/cgroup%s/cpuset.mems", r->root, small->cgroup);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(mems, sizeof mems, file));
+	(void)fclose(file);
+	mems[strcspn(mems, "\n")] = '\0';
+	assert_string_equal(mems, "1");
+	ask(r, "show");
+	assert_int_equal(document.moves.at[0].state, MOVE_UNDONE);
+	assert_int_equal(ledger_check(engine_ledger(r->d.engine), NULL), 0);
+	end(r);
+}
+
 static void a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undone(void **state)
 {
 	struct box *small;
@@ -771,6 +797,7 @@ int main(void)
 			a_plan_that_is_applied_moves_cpus_and_memory_and_then_the_pod_fits),
 		cmocka_unit_test(in_mode_advise_nothing_is_moved),
 		cmocka_unit_test(a_write_of_mems_that_fails_is_undone),
+		cmocka_unit_test(a_write_of_cpus_that_fails_leaves_memory_where_it_was),
 		cmocka_unit_test(
 			a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undone),
 		cmocka_unit_test(while_memory_moves_no_event_writes_a_cpuset),

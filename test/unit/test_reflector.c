@@ -104,6 +104,20 @@ static void a_list_that_takes_too_long_for_pages_comes_as_a_whole(void **state)
 	assert_string_equal(w->f.log, " watch-synced");
 }
 
+/* Of a list that has no page yet nothing has expired. */
+static void a_list_whose_first_page_is_gone_comes_in_pages_again(void **state)
+{
+	static const struct fake_answer script[] = {
+		{"limit=2", .status = 410, .body = STATUS(410, "gone")},
+		{"GET /pods?limit=2&", .body = LISTED}, GOES_ON("5")};
+	struct world *w = *state;
+
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 3);
+	assert_string_equal(w->reported, " begin +a:1 synced");
+	assert_string_equal(w->f.log, " watch-waiting watch-synced");
+}
+
 static void a_malformed_list_is_asked_for_again(void **state)
 {
 	static const struct fake_answer script[] = {{.body = "{}"}, {.body = "<html>"},
@@ -161,10 +175,13 @@ static void pages_grow_again_one_by_one(void **state)
 	auto_free char *large = xcalloc(1, BIG + 1);
 	memset(large, ' ', BIG);
 	const struct fake_answer script[] = {{"limit=20&", .body = large},
-		{"limit=10&", .body = LIST("5", "c", "")}, {"limit=12&", .body = LIST("5", "c", "")},
-		{"limit=14&", .body = LIST("5", "c", "")}, {"limit=16&", .body = LIST("5", "c", "")},
-		{"limit=19&", .body = LIST("5", "c", "")}, {"limit=20&", .body = LIST("5", "c", "")},
-		{"limit=20&", .body = LISTED}, GOES_ON("5")};
+		{"limit=10&", .body = LIST("5", "c", "")},
+		{"limit=12&", .body = LIST("5", "c", "")},
+		{"limit=14&", .body = LIST("5", "c", "")},
+		{"limit=16&", .body = LIST("5", "c", "")},
+		{"limit=19&", .body = LIST("5", "c", "")},
+		{"limit=20&", .body = LIST("5", "c", "")}, {"limit=20&", .body = LISTED},
+		GOES_ON("5")};
 	struct world *w = *state;
 
 	w->o.page = 20;
@@ -174,26 +191,31 @@ static void pages_grow_again_one_by_one(void **state)
 }
 
 /* An object whose text, with an ending, is larger than a page may be. */
-static char *large_object(const char *beginning, const char *ending)
+static char *object_of(size_t bytes, const char *beginning, const char *ending)
 {
-	char *text = xcalloc(1, BIG + 1);
+	char *text = xcalloc(1, bytes + 1);
 	size_t len = strlen(beginning);
 
-	memset(text, ' ', BIG);
+	memset(text, ' ', bytes);
 	memcpy(text, beginning, len);
-	memcpy(text + BIG - strlen(ending), ending, strlen(ending));
+	memcpy(text + bytes - strlen(ending), ending, strlen(ending));
 	return text;
+}
+
+static char *large_object(const char *beginning, const char *ending)
+{
+	return object_of(BIG, beginning, ending);
 }
 
 static void one_object_may_be_larger_than_a_page(void **state)
 {
 	auto_free char *page = large_object(
 		"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"c\"},"
-		"\"items\":[{" META("a", "1"), "}]}");
-	auto_free char *event = large_object(
-		"{\"type\":\"ADDED\",\"object\":{" META("c", "6"), "}}\n");
-	const struct fake_answer script[] = {{"limit=2&", .body = page},
-		{"limit=1&", .body = page},
+		"\"items\":[{" META("a", "1"),
+		"}]}");
+	auto_free char *event =
+		large_object("{\"type\":\"ADDED\",\"object\":{" META("c", "6"), "}}\n");
+	const struct fake_answer script[] = {{"limit=2&", .body = page}, {"limit=1&", .body = page},
 		{"limit=2&fieldSelector=a%3Db&continue=c", .body = LIST("5", "", OBJECT("b", "2"))},
 		{"watch=1", .how = FAKE_GOES_ON, .body = event}};
 	struct world *w = *state;
@@ -201,6 +223,24 @@ static void one_object_may_be_larger_than_a_page(void **state)
 	BEGIN(w, script);
 	UNTIL_NOTED(w, " begin +a:1 +b:2 synced +c:6");
 	assert_int_equal(w->f.asked, 4);
+}
+
+/* Half of a page of one object would be a list without pages. */
+static void one_object_that_is_too_large_is_asked_for_again_alone(void **state)
+{
+	auto_free char *page = object_of((size_t)API_OBJECT_MAX + 1,
+		"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[{" META(
+			"a", "1"),
+		"}]}");
+	const struct fake_answer script[] = {
+		{"limit=1&", .body = page}, {"limit=1&", .body = LISTED}, GOES_ON("5")};
+	struct world *w = *state;
+
+	w->o.page = 1;
+	BEGIN(w, script);
+	UNTIL_ASKED(w, 3);
+	assert_string_equal(w->reported, " begin +a:1 synced");
+	assert_string_equal(w->f.log, " watch-waiting watch-synced");
 }
 
 static void what_does_not_come_in_time_is_asked_for_in_smaller_pages(void **state)
@@ -323,11 +363,13 @@ int main(void)
 		CASE(an_incomplete_line_is_ignored),
 		CASE(an_ended_watch_is_resumed_at_its_last_version),
 		CASE(a_list_that_takes_too_long_for_pages_comes_as_a_whole),
+		CASE(a_list_whose_first_page_is_gone_comes_in_pages_again),
 		CASE(a_malformed_list_is_asked_for_again),
 		CASE(versions_and_continue_tokens_have_a_maximum_length),
 		CASE(a_page_that_is_too_large_is_asked_for_in_halves),
 		CASE(pages_grow_again_one_by_one),
 		CASE(one_object_may_be_larger_than_a_page),
+		CASE(one_object_that_is_too_large_is_asked_for_again_alone),
 		CASE(what_does_not_come_in_time_is_asked_for_in_smaller_pages),
 		CASE(a_list_may_come_from_the_servers_memory),
 		CASE(a_list_too_large_to_come_from_memory_comes_in_pages),

@@ -464,6 +464,9 @@ static void schedulers_are_offered_what_others_have_not(void **state)
 	for (unsigned i = 0; i < 8; i++)
 		all += o[i].cpus;
 	assert_int_equal(all, 64 - 2 - 2 - 2);
+	assert_int_equal(o[1].cpus, 8); /* of those with as many the last ones give a CPU each */
+	assert_int_equal(o[6].cpus, 7);
+	assert_int_equal(o[7].cpus, 7);
 	/* memory that serves a container on two NUMA nodes together */
 	n->s.topology_policy = POLICY_BEST_EFFORT;
 	assert_true(create(n, "wide", QOS_GUARANTEED, 1000, GIB(100)).admit);
