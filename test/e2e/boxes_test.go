@@ -11,7 +11,7 @@ import (
 // a pod that runs.
 
 // fakeBox is a machine in which the case ends by its plan's word for that machine: the last word of all is for all
-// further machines. One that has panicked starts anew with what the case has left, so that the case fails in there.
+// further machines. One that has panicked hangs, or starts anew with what the case has left, so that the case fails there.
 const fakeBox = `#!/bin/sh
 dir=$1
 shift
@@ -27,7 +27,9 @@ while read -r verb name variables; do
 	passes) printf -- '--- PASS: %s (0.00s)\nended %s 0 2\n' "$name" "$name" ;;
 	fails) echo "ended $name 1 2" ;;
 	faults) echo 'traps: PANIC: double fault, error_code: 0x0' >>"$CONSOLE"; echo 'ready 1'; fate=fails ;;
-	panics) echo 'Kernel panic - not syncing' >>"$CONSOLE"; echo 'ready 1'; fate=passes ;;
+	hangs) printf 'traps: PANIC: double fault\nKernel panic - not syncing: x\n' >>"$CONSOLE" ;;
+	panics) echo 'Kernel panic - not syncing: VFS' >>"$CONSOLE" ;;
+	restarts) echo 'ready 1'; fate=passes ;;
 	ends) exit ;;
 	esac
 done
@@ -43,6 +45,8 @@ func TestSecondTryHasANewMachine(t *testing.T) {
 		{"fails", failed, 1},
 		{"ends", answersNothing, 1},
 		{"panics", startedAnew, 1},
+		{"restarts", startedAnew, 1},
+		{"hangs passes", passed, 2},
 		{"faults passes", passed, 2},
 		{"faults fails", failed, 2},
 		{"faults faults passes", passed, 3},

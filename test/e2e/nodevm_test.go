@@ -26,7 +26,8 @@ const (
 	maxBoots = 2 // that fail, one after another, before the rest of the cases is not tried
 	// An emulated processor's fault: QEMU 7.2 has Linux 6.12 panic so once in some twenty boots. Any other panic fails the case.
 	doubleFault     = "double fault"
-	maxDoubleFaults = 2 // in a part
+	kernelPanic     = "Kernel panic - not syncing" // the machine may start anew after that, or hang
+	maxDoubleFaults = 2                            // in a part
 
 	// PANIC=POD has the kernel panic once that pod runs, in the first try of each case: to see that the second one is right.
 	panicVariable = "PANIC"
@@ -41,11 +42,12 @@ type box struct {
 	line    io.WriteCloser // to the cases
 	said    chan string    // by them; closed at its end
 	began   time.Time
+	watched int // where the console's part begins in which a panic ends hear(); -1: nowhere
 }
 
 // boot starts the machine; it is ready for cases later.
 func boot(t *testing.T, command []string) *box {
-	b := &box{T: t, command: command, said: make(chan string, 1024), began: time.Now()}
+	b := &box{T: t, command: command, said: make(chan string, 1024), began: time.Now(), watched: -1}
 	b.vm = exec.Command(command[0], command[1:]...)
 	b.vm.Env = append(os.Environ(), "CONSOLE="+b.console())
 	b.vm.Stderr = os.Stderr
@@ -87,10 +89,12 @@ func (b *box) end() {
 	b.vm.Wait()
 }
 
-// hear is the next line from within that begins with one of the words, and all lines before it; "" when
-// it is late or the machine has ended.
+// hear is the next line from within that begins with one of the words, and all lines before it; kernelPanic when the
+// console says so where it is watched; "" when it is late or the machine has ended.
 func (b *box) hear(late time.Duration, words ...string) (line, before string) {
 	var text strings.Builder
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
 	for timer := time.After(late); ; {
 		select {
 		case line, ok := <-b.said:
@@ -110,6 +114,10 @@ func (b *box) hear(late time.Duration, words ...string) (line, before string) {
 				b.keepRow(row)
 			}
 			text.WriteString("| " + line + "\n") // else a case would be counted twice, in there and here
+		case <-ticker.C:
+			if b.watched >= 0 && strings.Contains(b.consoleFrom(b.watched), kernelPanic) {
+				return kernelPanic, text.String()
+			}
 		case <-timer:
 			return "", text.String()
 		}
@@ -181,21 +189,23 @@ func (b *box) try(name string, variables ...string) (result outcome, text string
 			order += " " + variable + "=" + value
 		}
 	}
-	console := b.consoleSize()
+	b.watched = b.consoleSize()
+	defer func() { b.watched = -1 }()
 	fmt.Fprintln(b.line, order)
 	for {
 		line, before := b.hear(casePatience, "ended ", "ready ")
 		text += before
-		switch {
-		case strings.HasPrefix(line, "ready ") && strings.Contains(before, rebootWords):
+		ended := line == kernelPanic || strings.HasPrefix(line, "ready ")
+		switch console := b.consoleFrom(b.watched); {
+		case ended && strings.Contains(before, rebootWords) && line != kernelPanic:
 			fmt.Fprintln(b.line, order) // its second half
 			continue
-		case strings.HasPrefix(line, "ready ") && strings.Contains(b.consoleFrom(console), doubleFault):
+		case ended && strings.Contains(console, doubleFault):
 			return doubleFaulted, fmt.Sprintf("the emulated kernel panicked with a %s:\n%s", doubleFault, text)
-		case strings.HasPrefix(line, "ready ") && os.Getenv(panicVariable) != "" && strings.Contains(b.consoleFrom(console), askedPanic):
+		case ended && os.Getenv(panicVariable) != "" && strings.Contains(console, askedPanic):
 			return doubleFaulted, fmt.Sprintf("the kernel panicked as it was asked to:\n%s", text)
-		case strings.HasPrefix(line, "ready "):
-			return startedAnew, fmt.Sprintf("the node has started anew by itself:\n%s\nconsole:\n%s", text, tail(b.console()))
+		case ended:
+			return startedAnew, fmt.Sprintf("the node has panicked, or started anew by itself:\n%s\nconsole:\n%s", text, tail(b.console()))
 		case line == "":
 			return answersNothing, fmt.Sprintf("the node does not answer any more:\n%s\nconsole:\n%s", text, tail(b.console()))
 		}
