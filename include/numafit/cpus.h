@@ -27,8 +27,18 @@ int cpus_check_reserved(
 /* *cpus with all threads of their cores. */
 struct cpuset cpus_whole_cores(const struct topo *t, const struct cpuset *cpus);
 
+/* Whether cores are given as they are, whole or not at all: full-pcpus-only with CORES_WHOLE. */
+static inline bool cpus_by_core(const struct cpu_options *o)
+{
+	return o->full_pcpus_only && o->core_rule == CORES_WHOLE;
+}
+/* Of CPUs that are free those that the options give out: by core those of cores that are free as a
+ * whole. */
+struct cpuset cpus_usable(
+	const struct topo *t, const struct cpu_options *o, const struct cpuset *free_cpus);
 /* With full-pcpus-only, whether count is whole cores, and within what is available of cores that
- * have no reserved CPU (kubelet enforceSMTAlignment). 0; -EINVAL with the words that go with the
+ * have no reserved CPU (kubelet enforceSMTAlignment); by core whether some of the cores that are
+ * available as a whole have exactly that many CPUs. 0; -EINVAL with the words that go with the
  * reason SMTAlignmentError. */
 int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
 	const struct cpuset *available_physical, unsigned count, struct err *e);
@@ -39,6 +49,7 @@ struct cpus_per_node {
 	uint64_t free[NODES_MAX];
 	uint64_t allocatable[NODES_MAX]; /* total, less those of cpus_set_aside() */
 	uint64_t sockets[NODES_MAX];     /* that the node has CPUs of, a bit each, from 0 */
+	struct core_rows cores;          /* by core, where cores differ in size: what is free */
 };
 
 /* The hints for count exclusive CPUs (kubelet generateCPUTopologyHints) by what the nodes have:
@@ -52,7 +63,9 @@ struct cpus_wanted {
 };
 void cpus_family_by_node(
 	const struct cpus_wanted *w, const struct cpus_per_node *n, struct family *f);
-/* The same of a machine; *n is filled here. */
+/* The same of a machine; *n is filled here. By core, where cores differ in size, a mask must have
+ * whole cores of exactly that many CPUs: then n->cores.need is that of one container, and may be
+ * made larger. */
 void cpus_family(const struct topo *t, const struct cpu_options *o, const struct cpuset *available,
 	const struct cpuset *reusable, unsigned count, struct cpus_per_node *n, struct family *f);
 
@@ -60,13 +73,22 @@ void cpus_family(const struct topo *t, const struct cpu_options *o, const struct
  * as allocated where a numa-allocation-strategy looks at the family that borrows *n. */
 void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct cpus_per_node *n);
 
+/* By core, where cores differ in size: the family prefers as few nodes as could have the whole
+ * cores of n->cores.need, were all of them free. Else it stays as it is. 0, or -ENOMEM: the arena's
+ * limit is reached. */
+int cpus_prefer_by_cores(const struct topo *t, const struct cpu_options *o, struct cpus_per_node *n,
+	struct budget *b, struct arena *a, struct family *f);
+
 /* How CPUs are picked. */
 struct cpus_how {
-	bool distributed; /* evenly over NUMA nodes, else packed */
-	bool spread;      /* over cores: threads one by one in order of their ids */
-	bool by_socket;   /* distributed: NUMA nodes of one socket before any others */
-	bool uncore;      /* whole uncore caches before whole cores; packed only */
-	unsigned group;   /* distributed: CPUs are given out by so many; at least 1 */
+	bool distributed;       /* evenly over NUMA nodes, else packed */
+	bool spread;            /* over cores: threads one by one in order of their ids */
+	bool by_socket;         /* distributed: NUMA nodes of one socket before any others */
+	bool uncore;            /* whole uncore caches before whole cores; packed only */
+	bool by_core;           /* each core as a whole or not at all */
+	unsigned group;         /* distributed: CPUs are given out by so many; at least 1 */
+	struct core_need later; /* by core: what is left is to have cores for, where it can be, */
+	struct core_stock elsewhere; /* and these */
 };
 /* What the options ask for (kubelet takeByTopology). */
 struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o);
@@ -78,19 +100,31 @@ struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o);
  * that leaves the nodes most alike, with by_socket that of nodes of one socket where one can
  * (kubelet takeByTopologyNUMADistributed, as it is meant), or
  * the best way found until the budget runs out; only this spends any of it.
- * 0; -ENOSPC when *free has fewer than count (*out untouched). */
+ * By core only cores count that *free has as a whole.
+ * 0; -ENOSPC when *free has fewer than count, or no whole cores of exactly as many (*out
+ * untouched). */
 int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct cpus_how *how, struct budget *b, struct cpuset *out, struct err *e);
 
-/* The same where all of *free is of one NUMA node: there is nothing to search. */
+/* The same of CPUs that one pod has already, or that no container is given yet: where no whole
+ * cores have so many CPUs, parts of cores are taken. */
+int cpus_take_in_parts(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how, struct budget *b, struct cpuset *out, struct err *e);
+
+/* Likewise where all of *free is of one NUMA node: there is nothing to search. */
 int cpus_take_on_node(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct cpus_how *how, struct cpuset *out, struct err *e);
 
+/* How many of count CPUs of *all come from *near, which is among them: as many as there are; by
+ * core as many as whole cores make of them while those of the others make what is missing. */
+unsigned cpus_count_near(const struct topo *t, const struct cpu_options *o,
+	const struct cpuset *near, const struct cpuset *all, unsigned count);
+
 /* The CPUs for a container with that affinity (kubelet allocateCPUs): from the affinity's nodes
  * first (align-by-socket: from their sockets), the rest from anywhere; affinity->any: from
- * anywhere. 0; -ENOSPC in the kubelet's words. */
+ * anywhere. later as in struct cpus_how, or NULL. 0; -ENOSPC in the kubelet's words. */
 int cpus_allocate(const struct topo *t, const struct cpu_options *o,
-	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
-	struct budget *b, struct cpuset *out, struct err *e);
+	const struct cpuset *available_and_reusable, unsigned count, const struct core_need *later,
+	const struct hint *affinity, struct budget *b, struct cpuset *out, struct err *e);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <numafit/arena.h>
 #include <numafit/budget.h>
+#include <numafit/cores.h>
 #include <numafit/hint.h>
 
 /* All hints of one resource by the rule that they follow, and merging such rules. In the kubelet
@@ -22,6 +23,8 @@ struct family_demand {
 	const struct family_cover *cover;
 	size_t nr_covers;
 	uint64_t base, need;
+	const struct core_rows *cores; /* the mask's cores must have what these need as well; NULL:
+					  it has no such rule. With weight */
 };
 
 enum family_kind {

@@ -139,6 +139,14 @@ struct frequency_profiles {
 /* The profile's number, or nr when there is none of that name. */
 unsigned profiles_find(const struct frequency_profiles *all, const char *name);
 
+/* What full-pcpus-only counts. */
+enum core_rule {
+	CORES_BY_AVERAGE, /* the kubelet's: CPUs divided by cores, wherever the CPUs lie */
+	CORES_WHOLE,      /* each core as it is, as a whole or not at all (cores.h) */
+	NR_CORE_RULES
+};
+extern const char *const core_rule_words[NR_CORE_RULES]; /* "average", "whole" */
+
 /* cpuManagerPolicyOptions, in the kubelet's words (pkg/kubelet/cm/cpumanager/policy_options.go). */
 struct cpu_options {
 	bool full_pcpus_only;
@@ -147,6 +155,7 @@ struct cpu_options {
 	bool distribute_cpus_across_cores;
 	bool strict_cpu_reservation;
 	bool prefer_align_cpus_by_uncorecache;
+	enum core_rule core_rule;           /* for full-pcpus-only */
 	enum kubernetes_version kubernetes; /* the kubelet that is followed where they differ */
 };
 

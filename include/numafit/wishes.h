@@ -125,7 +125,7 @@ void wishes_lay_over(struct wishes *w, const struct wishes *of, bool force);
 struct cpu_options; /* settings.h */
 
 /* The options by which the CPUs of such a container are taken: with a wish for cores those of
- * full-pcpus-only, and none that scatters threads. */
+ * full-pcpus-only, by core, and none that scatters threads. */
 struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_options *of_node);
 /* Whether it gets no cpuset from us: neither CPUs nor NUMA nodes of its memory. */
 static inline bool wishes_untouched(const struct wishes *w)
@@ -134,15 +134,6 @@ static inline bool wishes_untouched(const struct wishes *w)
 }
 /* Whether it is given whole cores, by its wish or by the node's options. */
 bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_node);
-/* Whether these CPUs are what it wishes for. Not so where cores are of unequal size, as while CPUs
- * are offline, and a number of CPUs made parts of some. 0, or -EINVAL with words for the reason
- * SMTAlignmentError. */
-int wishes_check_cores(
-	const struct wishes *w, const struct topo *t, const struct cpuset *given, struct err *e);
-/* Of CPUs that are free those that such a container may be given: with a wish for cores, those of
- * cores that are free as a whole. */
-struct cpuset wishes_usable_cpus(
-	const struct wishes *w, const struct topo *t, const struct cpuset *free_cpus);
 /* The CPUs of its own that a container's cpuset has, of those that it holds: with one-thread the
  * lowest one of each core. */
 struct cpuset wishes_shown_cpus(

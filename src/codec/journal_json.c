@@ -385,6 +385,8 @@ static const struct field header_rows[] = {
 	FIELD("fingerprint", UNSIGNED, AT(header.fingerprint)),
 	FIELD("says_placed_by", BOOL, AT(header.says_placed_by), .optional = true),
 	FIELD("settings", MAP, AT(header.settings.at), .count = AT(header.settings.nr)),
+	FIELD("core_rule", NAME, AT(header.core_rule), .optional = true, .words = core_rule_words,
+		.max = NR_CORE_RULES),
 	FIELD("topology", STRING, AT(header.topology)),
 };
 static const struct fields header_fields = FIELDS(header_rows, struct header_line);

@@ -17,6 +17,7 @@ struct journal_header {
 	/* Its records say who has placed a container (decision.placed_by). Where they do not, all
 	 * that a mode has entered which places nothing is PLACED_IN_SHADOW. */
 	bool says_placed_by;
+	enum core_rule core_rule;  /* by which it decided: no setting has it; 0.2.0 did not say */
 	const char *topology;      /* the whole machine, as machine_text_write() has it */
 };
 

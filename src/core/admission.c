@@ -144,7 +144,8 @@ struct cpuset admission_usable_cpus(
 		from = cpuset_and(from, &b->t->isolated);
 	else if (b->isolated != ISOLATED_FOR_ALL)
 		from = cpuset_minus(from, &b->t->isolated);
-	return wishes_usable_cpus(wishes, b->t, &from);
+	const struct cpu_options options = wishes_cpu_options(wishes, &b->s->cpu_options);
+	return cpus_usable(b->t, &options, &from);
 }
 
 static int check_isolated_of_one(struct way_in *w)
@@ -199,6 +200,8 @@ static int check_whole_cores(struct way_in *w, unsigned count)
 	struct err e;
 
 	physical = cpuset_minus(physical, &reserved);
+	if (cpus_by_core(&options)) /* the kubelet does not count them */
+		physical = cpuset_or(physical, &w->reusable_cpus);
 	physical = usable_cpus(w, physical);
 	int rc = cpus_check_whole_cores(b->t, &options, &physical, count, &e);
 	nodeset_each (n, b->t->nodes) { /* no core is on two of them */
@@ -225,7 +228,7 @@ static int take_cpus_by_node(const struct way_in *w, const struct cpu_options *o
 		if (!cpus_on[n])
 			continue;
 		int rc = cpus_allocate(
-			b->t, options, &here, cpus_on[n], &there, w->budget, &some, e);
+			b->t, options, &here, cpus_on[n], NULL, &there, w->budget, &some, e);
 		if (rc)
 			return rc;
 		*got = cpuset_or(*got, &some);
@@ -286,8 +289,7 @@ static void prefer_hinted_cpus(const struct way_in *w, const struct cpu_options 
 		return;
 	named = cpuset_and(*from, &c->advice->cpus);
 	if (cpuset_count(&named) < count ||
-		cpus_allocate(b->t, options, &named, count, affinity, w->budget, &some, &e) ||
-		wishes_check_cores(&c->wishes, b->t, &some, &e))
+		cpus_allocate(b->t, options, &named, count, NULL, affinity, w->budget, &some, &e))
 		return;
 	if (are_as_compact(b->t, &some, got))
 		*got = some;
@@ -313,6 +315,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 				 ? pod_exclusive_cpus(w->pod, w->place)
 				 : 0;
 	const struct cpu_options options = wishes_cpu_options(&c->wishes, &b->s->cpu_options);
+	const struct core_need later = admission_later_cores(w, w->place);
 	struct cpuset from = books_free_cpus(b), got;
 	struct err e;
 
@@ -323,14 +326,12 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 		return rc;
 	from = cpuset_or(from, &w->reusable_cpus);
 	from = usable_cpus(w, from);
-	rc = c->cpus_on
-		     ? take_cpus_by_node(w, &options, &from, &got, &e)
-		     : cpus_allocate(b->t, &options, &from, count, affinity, w->budget, &got, &e);
+	rc = c->cpus_on ? take_cpus_by_node(w, &options, &from, &got, &e)
+			: cpus_allocate(b->t, &options, &from, count, &later, affinity, w->budget,
+				  &got, &e);
 	if (rc)
 		return refuse_allocation(w, e.text);
 	prefer_hinted_cpus(w, &options, &from, affinity, &got);
-	if (wishes_check_cores(&c->wishes, b->t, &got, &e))
-		return admission_refuse(w, "SMTAlignmentError", "%s", e.text);
 	w->out->of[w->place].cpus = got;
 	b->shared = cpuset_minus(b->shared, &got);
 	w->reusable_cpus = c->kind == CONTAINER_INIT ? cpuset_or(w->reusable_cpus, &got)
@@ -360,6 +361,20 @@ static int give_memory(struct way_in *w, const struct hint *affinity)
 	return 0;
 }
 
+/* Where cores differ in size, and no free ones have as many CPUs, there is nothing to align. */
+static int check_cores_first(struct way_in *w)
+{
+	const struct books *b = w->b;
+	const struct wishes *wishes = &w->pod->container[w->place].wishes;
+	const struct cpu_options options = wishes_cpu_options(wishes, &b->s->cpu_options);
+	const unsigned count = b->s->cpu_manager_policy == MANAGER_STATIC
+				       ? pod_exclusive_cpus(w->pod, w->place)
+				       : 0;
+
+	return count && cpus_by_core(&options) && cores_differ(b->t) ? check_whole_cores(w, count)
+								     : 0;
+}
+
 /* Find a place for the container that is dealt with, unless the pod has one as a whole, and give it
  * there what it asks for. */
 static int place_container(struct way_in *w, const struct grant *of_pod)
@@ -370,6 +385,8 @@ static int place_container(struct way_in *w, const struct grant *of_pod)
 	if (of_pod)
 		*g = *of_pod;
 	else
+		rc = check_cores_first(w);
+	if (!of_pod && !rc)
 		rc = admission_align(w, false, g);
 	if (!rc)
 		rc = give_devices(w, &g->affinity);

@@ -146,6 +146,55 @@ static unsigned strictest_place(const struct way_in *w, bool pod_scope)
 	return w->place;
 }
 
+struct core_need admission_later_cores(const struct way_in *w, unsigned place)
+{
+	const bool stays = w->pod->container[place].kind != CONTAINER_INIT;
+	struct core_need need = {0};
+
+	for (unsigned c = place + 1; w->by_pod && stays && c < w->pod->nr; c++)
+		if (w->pod->container[c].kind != CONTAINER_INIT)
+			core_need_add(&need, pod_exclusive_cpus(w->pod, c));
+	return need;
+}
+
+/* What the cores must have for all containers of the pod, whose CPUs are so many at once.
+ * Containers of a pod with resources of its own may share its cores. */
+static struct core_need cores_for_pod(const struct way_in *w, unsigned cpus)
+{
+	struct core_need beside = {0}, all = {0};
+
+	core_need_add(&all, cpus);
+	for (unsigned c = 0; !w->pod->own && c < w->pod->nr; c++) {
+		struct core_need with = beside;
+
+		core_need_add(&with, pod_exclusive_cpus(w->pod, c));
+		all = core_need_max(all, &with);
+		if (w->pod->container[c].kind != CONTAINER_INIT)
+			beside = with;
+	}
+	return all;
+}
+
+/* The CPU manager's hints. 0, or -ENOMEM: the arena's limit is reached. */
+static int add_cpu_hints(struct way_in *w, bool pod_scope, unsigned cpus, struct hints *h)
+{
+	const struct books *b = w->b;
+	const struct wishes *wishes = &w->pod->container[strictest_place(w, pod_scope)].wishes;
+	const struct cpu_options options = wishes_cpu_options(wishes, &b->s->cpu_options);
+	const struct cpuset free_cpus = books_free_cpus(b),
+			    available = admission_usable_cpus(w, wishes, &free_cpus);
+	struct family *f = &h->family[h->nr++];
+
+	cpus_family(b->t, &options, &available, &w->reusable_cpus, cpus, &h->per_node, f);
+	cpus_set_aside(b->t, &b->reserved, &h->per_node);
+	if (pod_scope)
+		h->per_node.cores.need = cores_for_pod(w, cpus);
+	int rc = cpus_prefer_by_cores(b->t, &options, &h->per_node, w->budget, w->arena, f);
+	if (!rc && shares_nothing(w, pod_scope, admission_check_cpu_shares))
+		*f = (struct family){.kind = FAMILY_NONE, .resource = "cpu"};
+	return rc;
+}
+
 /* The hints of all managers. NULL: the arena's limit is reached. */
 static const struct hints *collect_hints(struct way_in *w, bool pod_scope, unsigned cpus)
 {
@@ -157,19 +206,8 @@ static const struct hints *collect_hints(struct way_in *w, bool pod_scope, unsig
 			w->arena, b->nr_resources + 1 + b->t->nr_kinds, sizeof *h->family);
 	if (!h || !h->family || add_device_hints(w, pod_scope, h))
 		return NULL;
-	if (cpus && !w->pod->container[w->place].cpus_on) {
-		const struct wishes *wishes =
-			&w->pod->container[strictest_place(w, pod_scope)].wishes;
-		const struct cpuset free_cpus = books_free_cpus(b),
-				    available = admission_usable_cpus(w, wishes, &free_cpus);
-
-		cpus_family(b->t, &b->s->cpu_options, &available, &w->reusable_cpus, cpus,
-			&h->per_node, &h->family[h->nr++]);
-		cpus_set_aside(b->t, &b->reserved, &h->per_node);
-		if (shares_nothing(w, pod_scope, admission_check_cpu_shares))
-			h->family[h->nr - 1] =
-				(struct family){.kind = FAMILY_NONE, .resource = "cpu"};
-	}
+	if (cpus && !w->pod->container[w->place].cpus_on && add_cpu_hints(w, pod_scope, cpus, h))
+		return NULL;
 	if (w->pins_memory && shares_nothing(w, pod_scope, admission_check_memory_shares))
 		h->family[h->nr++] = (struct family){.kind = FAMILY_NONE, .resource = "memory"};
 	else if (w->pins_memory)

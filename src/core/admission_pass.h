@@ -2,6 +2,7 @@
 #define NUMAFIT_CORE_ADMISSION_PASS_H
 
 #include <numafit/admission.h>
+#include <numafit/cores.h>
 
 /* What admission.c, which leads a pod through its admission and gives its containers what they ask
  * for, and admission_merge.c, which finds the NUMA nodes for it, share. */
@@ -37,6 +38,9 @@ int admission_refuse_for_room(struct way_in *w);
 /* Of CPUs that are free those that a container with such wishes may be given. */
 struct cpuset admission_usable_cpus(
 	const struct way_in *w, const struct wishes *wishes, const struct cpuset *free_cpus);
+/* Cores for containers that come after this one, run beside it, and that the pod's affinity is for
+ * as well. Zeros where each container is aligned by itself. */
+struct core_need admission_later_cores(const struct way_in *w, unsigned place);
 /* Whether the shared pool has as many CPUs as it is to keep. 0 or -EPERM with the refusal. */
 int admission_check_pool(struct way_in *w);
 

@@ -115,7 +115,7 @@ static int refuse_share(struct way_in *w, const char *what)
 static int part_cpus(struct way_in *w)
 {
 	const struct books *b = w->b;
-	const struct cpus_how how = cpus_how(b->t, &b->s->cpu_options);
+	struct cpus_how how = cpus_how(b->t, &b->s->cpu_options);
 	struct cpuset left = w->out->pod_cpus;
 	struct err e;
 
@@ -128,7 +128,8 @@ static int part_cpus(struct way_in *w)
 			*got = left;
 		if (!count)
 			continue;
-		if (cpus_take(b->t, &left, count, &how, w->budget, got, &e))
+		how.later = admission_later_cores(w, c);
+		if (cpus_take_in_parts(b->t, &left, count, &how, w->budget, got, &e))
 			return refuse_share(w, e.text);
 		if (!init)
 			left = cpuset_minus(left, got);
@@ -157,7 +158,8 @@ static int give_own_cpus(struct way_in *w, const struct hint *affinity)
 	if (cpus_check_whole_cores(b->t, &b->s->cpu_options, &physical, count, &e))
 		return admission_refuse(w, "SMTAlignmentError", "%s", e.text);
 	from = cpuset_minus(from, &b->reserved);
-	if (cpus_allocate(b->t, &b->s->cpu_options, &from, count, affinity, w->budget, &got, &e))
+	if (cpus_allocate(
+		    b->t, &b->s->cpu_options, &from, count, NULL, affinity, w->budget, &got, &e))
 		return refuse_share(w, e.text);
 	w->out->pod_cpus = got;
 	b->shared = cpuset_minus(b->shared, &got);

@@ -73,7 +73,10 @@ int cpus_check_reserved(
 int cpus_reserve(const struct topo *t, const struct cpu_options *o, unsigned count,
 	struct cpuset *out, struct err *e)
 {
-	struct cpus_how how = cpus_how(t, o);
+	struct cpu_options kubelets = *o;
+
+	kubelets.core_rule = CORES_BY_AVERAGE; /* the system's processes share cores */
+	struct cpus_how how = cpus_how(t, &kubelets);
 	struct budget b = budget_of(RESERVE_STEPS);
 	struct cpuset reserved = {0}, from = cpuset_minus(t->cpus, &t->isolated);
 
@@ -99,14 +102,32 @@ struct cpuset cpus_whole_cores(const struct topo *t, const struct cpuset *cpus)
 	return whole;
 }
 
+struct cpuset cpus_usable(
+	const struct topo *t, const struct cpu_options *o, const struct cpuset *free_cpus)
+{
+	return cpus_by_core(o) ? cores_within(t, free_cpus) : *free_cpus;
+}
+
+static int refuse_unequal_cores(unsigned count, struct err *e)
+{
+	return err_set(e, EINVAL,
+		"SMT Alignment Error: cores of this machine are of unequal size, and %u cpus are "
+		"no number of whole ones that are free",
+		count);
+}
+
 int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
 	const struct cpuset *available_physical, unsigned count, struct err *e)
 {
-	unsigned per_core = t->nr_cpus / t->nr_cores, available = cpuset_count(available_physical);
+	const struct cpuset usable = cpus_usable(t, o, available_physical);
+	unsigned per_core = t->nr_cpus / t->nr_cores, available = cpuset_count(&usable);
+	const bool unequal = cpus_by_core(o) && cores_differ(t);
 
 	if (!o->full_pcpus_only)
 		return 0;
-	if (count % per_core)
+	if (unequal)
+		per_core = cores_step(t, &t->cpus);
+	if (!unequal && count % per_core)
 		return err_set(e, EINVAL,
 			"SMT Alignment Error: requested %u cpus not multiple cpus per core = %u",
 			count, per_core);
@@ -115,6 +136,14 @@ int cpus_check_whole_cores(const struct topo *t, const struct cpu_options *o,
 			"SMT Alignment Error: not enough free physical CPUs: available physical "
 			"CPUs = %u, requested CPUs = %u, CPUs per core = %u",
 			available, count, per_core);
+	if (unequal) {
+		const struct core_stock cores = cores_among(t, &usable);
+		struct core_need need = {0};
+
+		core_need_add(&need, count);
+		if (!cores_have(&cores, &need))
+			return refuse_unequal_cores(count, e);
+	}
 	return 0;
 }
 
@@ -164,6 +193,16 @@ void cpus_family_by_node(
 	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 }
 
+static void find_cores_of_nodes(
+	const struct topo *t, const struct cpuset *cpus, struct core_stock on[NODES_MAX])
+{
+	nodeset_each (node, t->nodes_with_cpus) {
+		const struct cpuset here = cpuset_and(t->node[node].cpus, cpus);
+
+		on[node] = cores_among(t, &here);
+	}
+}
+
 /* A socket may cross NUMA nodes, and a node sockets (kubelet SocketsInNUMANodes). There are no more
  * sockets than nodes. */
 static void find_sockets_of_nodes(const struct topo *t, uint64_t sockets[NODES_MAX])
@@ -189,15 +228,50 @@ void cpus_family(const struct topo *t, const struct cpu_options *o, const struct
 		.nr_reusable = cpuset_count(reusable),
 		.nr_sockets = o->align_by_socket ? t->nr_sockets : 0};
 
+	const struct cpuset usable = cpus_usable(t, o, available);
+
 	*n = (struct cpus_per_node){0};
 	nodeset_each (node, t->nodes_with_cpus) {
 		n->total[node] = cpuset_count(&t->node[node].cpus);
-		n->free[node] = cpuset_count_and(&t->node[node].cpus, available);
+		n->free[node] = cpuset_count_and(&t->node[node].cpus, &usable);
 		n->allocatable[node] = n->total[node];
 	}
 	if (wanted.nr_sockets && wanted.nr_sockets <= nodeset_count(wanted.nodes))
 		find_sockets_of_nodes(t, n->sockets);
 	cpus_family_by_node(&wanted, n, f);
+	if (!count || !cpus_by_core(o) || !cores_differ(t))
+		return;
+	core_need_add(&n->cores.need, count);
+	n->cores.reusable = cores_among(t, reusable);
+	find_cores_of_nodes(t, &usable, n->cores.on);
+	f->demand[0].cores = &n->cores;
+	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
+}
+
+int cpus_prefer_by_cores(const struct topo *t, const struct cpu_options *o, struct cpus_per_node *n,
+	struct budget *b, struct arena *a, struct family *f)
+{
+	if (f->kind == FAMILY_ANY || !cpus_by_core(o) || !cores_differ(t))
+		return 0;
+	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
+	struct core_rows *all = arena_alloc(a, sizeof *all);
+	if (!all)
+		return -ENOMEM;
+	all->need = n->cores.need;
+	find_cores_of_nodes(t, &t->cpus, all->on);
+	const struct family whole = {.kind = FAMILY_CAPACITY,
+		.ground = f->ground,
+		.nr_demands = 1,
+		.demand = {{.weight = n->total, .need = all->need.count, .cores = all}}};
+	const unsigned fewest = family_smallest(&whole, b, a);
+	if (!fewest || fewest == f->preferred_size)
+		return 0;
+	const unsigned per_socket =
+		f->preferred_sockets ? nodeset_count(t->nodes_with_cpus) / t->nr_sockets : 0;
+	f->preferred_size = fewest;
+	if (per_socket)
+		f->preferred_sockets = (fewest + per_socket - 1) / per_socket;
+	return 0;
 }
 
 void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct cpus_per_node *n)
@@ -209,33 +283,60 @@ void cpus_set_aside(const struct topo *t, const struct cpuset *reserved, struct 
 
 struct cpus_how cpus_how(const struct topo *t, const struct cpu_options *o)
 {
+	const bool by_core = cpus_by_core(o);
+
 	return (struct cpus_how){
+		.by_core = by_core,
 		.distributed = o->distribute_cpus_across_numa,
 		.spread = o->distribute_cpus_across_cores,
 		.uncore = o->prefer_align_cpus_by_uncorecache,
 		.by_socket = o->align_by_socket &&
 			     kubernetes_has(o->kubernetes, RULE_DISTRIBUTES_IN_SOCKET),
-		.group = o->full_pcpus_only ? t->nr_cpus / t->nr_cores : 1,
+		.group = by_core              ? cores_step(t, &t->cpus)
+			 : o->full_pcpus_only ? t->nr_cpus / t->nr_cores
+					      : 1,
 	};
 }
 
 int cpus_take(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct cpus_how *how, struct budget *b, struct cpuset *out, struct err *e)
 {
+	const struct cpuset usable = how->by_core ? cores_within(t, free) : *free;
 	struct cpus_how packed = *how;
 
-	if (cpuset_count_and(free, &t->cpus) < count)
+	if (how->by_core && count && cpuset_count(&usable) >= count) {
+		const struct core_stock cores = cores_among(t, &usable);
+
+		packed.later = (struct core_need){0};
+		core_need_add(&packed.later, count);
+		if (!cores_have(&cores, &packed.later)) {
+			(void)refuse_unequal_cores(count, e);
+			return -ENOSPC;
+		}
+		packed.later = how->later;
+	}
+	if (cpuset_count_and(&usable, &t->cpus) < count)
 		return err_set(e, ENOSPC,
 			"not enough cpus available to satisfy request: requested=%u, available=%u",
-			count, cpuset_count(free));
+			count, cpuset_count(&usable));
 	if (how->distributed) {
 		packed.uncore = false;
 		if (count && count % how->group == 0 &&
-			cpus_distribute(t, free, count, how, b, out))
+			cpus_distribute(t, &usable, count, how, b, out))
 			return 0;
 	}
-	*out = cpus_pack(t, free, count, &packed);
+	*out = cpus_pack(t, &usable, count, &packed);
 	return 0;
+}
+
+int cpus_take_in_parts(const struct topo *t, const struct cpuset *free, unsigned count,
+	const struct cpus_how *how, struct budget *b, struct cpuset *out, struct err *e)
+{
+	struct cpus_how parts = *how;
+	int rc = cpus_take(t, free, count, how, b, out, e);
+
+	parts.by_core = false;
+	return rc && how->by_core ? cpus_take(t, free, count, &parts, b, out, e) : rc;
 }
 
 int cpus_take_on_node(const struct topo *t, const struct cpuset *free, unsigned count,
@@ -247,7 +348,7 @@ int cpus_take_on_node(const struct topo *t, const struct cpuset *free, unsigned 
 	if (how->distributed)
 		on_node.uncore = false;
 	on_node.distributed = false;
-	return cpus_take(t, free, count, &on_node, &none, out, e);
+	return cpus_take_in_parts(t, free, count, &on_node, &none, out, e);
 }
 
 /* The CPUs that an affinity speaks of: those of its nodes, or of all sockets that these touch
@@ -267,21 +368,39 @@ static struct cpuset aligned_cpus(
 	return cpus;
 }
 
+unsigned cpus_count_near(const struct topo *t, const struct cpu_options *o,
+	const struct cpuset *near, const struct cpuset *all, unsigned count)
+{
+	const struct cpuset others = cpuset_minus(*all, near);
+	const unsigned have = cpuset_count(near);
+
+	if (!cpus_by_core(o))
+		return have < count ? have : count;
+	const struct core_stock here = cores_among(t, near), there = cores_among(t, &others);
+	return cores_most_near(&here, &there, count);
+}
+
 /* Kubelet policy_static.go, allocateCPUs(): as many as the affinity has, the rest from anywhere. */
 int cpus_allocate(const struct topo *t, const struct cpu_options *o,
-	const struct cpuset *available_and_reusable, unsigned count, const struct hint *affinity,
-	struct budget *b, struct cpuset *out, struct err *e)
+	const struct cpuset *available_and_reusable, unsigned count, const struct core_need *later,
+	const struct hint *affinity, struct budget *b, struct cpuset *out, struct err *e)
 {
-	struct cpuset near = {0}, rest = *available_and_reusable;
+	struct cpuset near = {0}, rest = cpus_usable(t, o, available_and_reusable);
 	struct cpus_how how = cpus_how(t, o);
 	int rc = 0;
 
+	if (later)
+		how.later = *later;
 	if (!affinity->any) {
 		struct cpuset aligned = cpuset_and(aligned_cpus(t, o, affinity->mask), &rest);
-		unsigned have = cpuset_count(&aligned);
 
-		rc = cpus_take(t, &aligned, have < count ? have : count, &how, b, &near, e);
+		struct cpuset others = cpuset_minus(rest, &aligned);
+
+		how.elsewhere = cores_among(t, &others);
+		rc = cpus_take(t, &aligned, cpus_count_near(t, o, &aligned, &rest, count), &how, b,
+			&near, e);
 		rest = cpuset_minus(rest, &near);
+		how.elsewhere = (struct core_stock){0};
 	}
 	if (!rc)
 		rc = cpus_take(t, &rest, count - cpuset_count(&near), &how, b, out, e);

@@ -286,7 +286,10 @@ static void take_from_node(const struct topo *t, unsigned node, unsigned nr,
 static struct cpuset take_found(const struct spread *s, const struct topo *t, struct cpuset free,
 	const struct cpus_how *how)
 {
-	const struct cpus_how packed = {.spread = how->spread};
+	const struct cpus_how packed = {.spread = how->spread,
+		.by_core = how->by_core,
+		.later = how->later,
+		.elsewhere = how->elsewhere};
 	const struct share share = share_of(s, s->nodes);
 	struct cpuset taken = {0};
 
@@ -365,7 +368,7 @@ bool cpus_distribute(const struct topo *t, const struct cpuset *free, unsigned w
 		if ((s.by_socket && spread_over(&s, width, true)) ||
 			spread_over(&s, width, false)) {
 			*out = take_found(&s, t, *free, how);
-			return true;
+			return cpuset_count(out) == want; /* by core a node may have no such ones */
 		}
 	return false;
 }

@@ -10,6 +10,10 @@ struct pack {
 	struct cpuset free, taken;
 	unsigned need;
 	enum topo_level outer, inner; /* of NUMA nodes and sockets: which contains which */
+	bool by_core;                 /* cores.h: */
+	struct core_stock cores;      /* that are free */
+	struct core_need later;       /* of others, from what is left of these and */
+	struct core_stock elsewhere;
 };
 
 static void count_parts(const struct topo *t, const struct cpuset *cpus, enum topo_level level,
@@ -116,6 +120,24 @@ static void take_cpu(struct pack *p, unsigned cpu)
 	p->need--;
 }
 
+/* By core: whether what is still needed can be made of the cores that are left, and of others what
+ * others need later, once these CPUs are taken. */
+static bool leaves_enough(const struct pack *p, const struct cpuset *cpus)
+{
+	const struct cpuset whole = cores_within(p->t, cpus);
+	const struct core_stock taken = cores_among(p->t, cpus);
+	const struct core_stock left = cores_less(p->cores, &taken);
+	const unsigned need = p->need - cpuset_count(cpus);
+	const struct core_stock all = cores_plus(left, &p->elsewhere);
+	struct core_need own = {0}, with_later = p->later;
+
+	core_need_add(&own, need);
+	core_need_add(&with_later, need);
+	with_later.first = need;
+	return cpuset_equal(&whole, cpus) && cores_have(&left, &own) &&
+	       (!p->later.count || cores_have(&all, &with_later));
+}
+
 /* The size of every part that is free as a whole and not larger than what is needed, else 0.
  * Whole is what has all of its own CPUs free. Where sockets or cores differ in size, the kubelet
  * sees a whole one in any that has the average free, busy CPUs and all; those of another size it
@@ -128,6 +150,9 @@ static bool whole_parts(const struct pack *p, enum topo_level level, uint16_t si
 	const unsigned parts[TOPO_LEVELS] = {
 		[LEVEL_SOCKET] = p->t->nr_sockets, [LEVEL_CORE] = p->t->nr_cores};
 	unsigned average = parts[level] ? p->t->nr_cpus / parts[level] : 0;
+
+	if (level == LEVEL_CORE && p->by_core)
+		average = 0;
 	uint16_t free[CPUSET_BITS];
 	bool any = false;
 
@@ -144,6 +169,18 @@ static bool whole_parts(const struct pack *p, enum topo_level level, uint16_t si
 	return any;
 }
 
+static void take_if_enough_is_left(struct pack *p, const struct cpuset *cpus)
+{
+	if (p->by_core) {
+		if (!leaves_enough(p, cpus))
+			return;
+		const struct core_stock taken = cores_among(p->t, cpus);
+		p->cores = cores_less(p->cores, &taken);
+	}
+	cpuset_each (cpu, cpus)
+		take_cpu(p, cpu);
+}
+
 /* Take every such part while it is not larger than what is still needed (kubelet
  * takeFull{NUMANodes,Sockets,Uncore,Cores}). */
 static void take_whole_parts(struct pack *p, enum topo_level level)
@@ -158,8 +195,10 @@ static void take_whole_parts(struct pack *p, enum topo_level level)
 		end = part_end(&o, i);
 		if (!size[part_at(&o, i)] || end - i > p->need)
 			continue;
+		struct cpuset part = {0};
 		for (unsigned c = i; c < end; c++)
-			take_cpu(p, cpu_at(&o, c));
+			cpuset_add(&part, cpu_at(&o, c));
+		take_if_enough_is_left(p, &part);
 	}
 }
 
@@ -183,11 +222,46 @@ static struct cpuset fewest_cores(const struct pack *p, unsigned uncore, unsigne
 	return cpus;
 }
 
+/* By core: cores of one cache that have just what is still needed, the lowest first; empty: none
+ * have. */
+static struct cpuset cores_of_cache(const struct pack *p, unsigned uncore)
+{
+	struct cpuset here = {0};
+
+	cpuset_each (cpu, &p->free)
+		if (p->t->cpu[cpu].uncore == uncore)
+			cpuset_add(&here, cpu);
+	struct pack of_cache = {.t = p->t,
+		.free = cores_within(p->t, &here),
+		.need = p->need,
+		.by_core = true,
+		.cores = cores_among(p->t, &here)};
+	cpuset_each (cpu, &here) {
+		struct cpuset core = {0};
+
+		cpuset_add(&core, cpu);
+		core = cpus_whole_cores(p->t, &core);
+		if (of_cache.need && p->t->cpu[cpu].core == cpu &&
+			cpuset_within(&core, &of_cache.free) &&
+			cpuset_count(&core) <= of_cache.need)
+			take_if_enough_is_left(&of_cache, &core);
+	}
+	return of_cache.need ? (struct cpuset){0} : of_cache.taken;
+}
+
 /* All that is still needed out of one cache, when that comes out even (kubelet
  * takePartialUncore). */
 static void take_partial_uncore(struct pack *p, unsigned uncore)
 {
 	unsigned per_core = p->t->nr_cpus / p->t->nr_cores;
+
+	if (p->by_core) {
+		const struct cpuset cores = cores_of_cache(p, uncore);
+
+		if (!cpuset_empty(&cores))
+			take_if_enough_is_left(p, &cores);
+		return;
+	}
 	struct cpuset cpus = fewest_cores(p, uncore, per_core);
 
 	if (p->need % 2 && per_core > 1 && cpuset_count(&cpus) > p->need) {
@@ -233,6 +307,19 @@ static struct pack pack_of(const struct topo *t, const struct cpuset *free, unsi
 	};
 }
 
+static void begin_by_core(struct pack *p, const struct cpus_how *how)
+{
+	const struct cpuset nothing = {0};
+
+	p->by_core = true;
+	p->free = cores_within(p->t, &p->free);
+	p->cores = cores_among(p->t, &p->free);
+	p->later = how->later;
+	p->elsewhere = how->elsewhere;
+	if (!leaves_enough(p, &nothing)) /* others get what is left */
+		p->later = (struct core_need){0};
+}
+
 struct cpuset cpus_pack(
 	const struct topo *t, const struct cpuset *free, unsigned count, const struct cpus_how *how)
 {
@@ -240,6 +327,8 @@ struct cpuset cpus_pack(
 	struct order o;
 
 	assert(cpuset_count(&p.free) >= count);
+	if (how->by_core)
+		begin_by_core(&p, how);
 	take_whole_parts(&p, p.outer);
 	take_whole_parts(&p, p.inner);
 	if (how->uncore)
@@ -248,8 +337,14 @@ struct cpuset cpus_pack(
 		take_whole_parts(&p, LEVEL_CORE);
 	if (p.need)
 		order_cpus(&p, how->spread ? LEVEL_SOCKET : LEVEL_CORE, &o);
-	for (unsigned i = 0; p.need; i++)
+	for (unsigned i = 0; p.need && !p.by_core; i++)
 		take_cpu(&p, cpu_at(&o, i));
+	if (p.need && how->later.count) { /* not with what others need as well */
+		struct cpus_how alone = *how;
+
+		alone.later = (struct core_need){0};
+		return cpus_pack(t, free, count, &alone);
+	}
 	return p.taken;
 }
 

@@ -7,7 +7,7 @@
 
 /* count CPUs of *free, at least as many, where the least is left: whole NUMA nodes and sockets
  * first, then whole uncore caches (how->uncore), whole cores (not with how->spread), then threads
- * (kubelet takeByTopologyNUMAPacked). */
+ * (kubelet takeByTopologyNUMAPacked). By core fewer, if no whole cores have so many. */
 struct cpuset cpus_pack(const struct topo *t, const struct cpuset *free, unsigned count,
 	const struct cpus_how *how);
 

@@ -13,8 +13,9 @@ static bool may_drop_node(const struct slack *s, unsigned node)
 	for (unsigned i = 0; i < s->family->nr_demands; i++) {
 		const struct family_demand *d = &s->family->demand[i];
 
-		if (d->weight ? d->weight[node] > s->spare[i]
-			      : !family_demand_met(d, nodeset_minus(s->kept, nodeset_of(node))))
+		if (d->weight && !d->cores
+				? d->weight[node] > s->spare[i]
+				: !family_demand_met(d, nodeset_minus(s->kept, nodeset_of(node))))
 			return false;
 	}
 	return true;

@@ -16,7 +16,8 @@ uint64_t family_demand_sum(const struct family_demand *d, struct nodeset mask)
 
 bool family_demand_met(const struct family_demand *d, struct nodeset mask)
 {
-	return family_demand_sum(d, mask) >= d->need;
+	return family_demand_sum(d, mask) >= d->need &&
+	       (!d->cores || cores_of_nodes_have(d->cores, mask));
 }
 
 bool family_in_rule(const struct family *f, struct nodeset mask)

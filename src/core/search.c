@@ -56,7 +56,8 @@ static bool search_add_row(struct search *s, const struct family_demand *d)
 	for (unsigned i = 0; i < s->nr_rows; i++) {
 		struct family_demand *known = &s->row[i].demand;
 
-		if (known->weight == d->weight && known->cover == d->cover) {
+		if (known->weight == d->weight && known->cover == d->cover &&
+			known->cores == d->cores) {
 			if (d->need > known->need)
 				known->need = d->need;
 			return true;
@@ -80,9 +81,9 @@ bool search_add(struct search *s, const struct family_demand *d)
 {
 	struct family_demand bare = *d;
 
-	if (d->need <= d->base)
+	if (d->need <= d->base && !d->cores)
 		return true;
-	bare.need -= d->base;
+	bare.need -= d->need < d->base ? d->need : d->base;
 	bare.base = 0;
 	return search_add_row(s, &bare);
 }
@@ -127,6 +128,8 @@ bool search_limit_by(struct search *s, const struct family *f)
 	for (unsigned i = 0; i < f->nr_demands; i++) {
 		struct family_demand any = f->demand[i];
 
+		if (any.cores) /* more CPUs are not always better cores */
+			return false;
 		any.need = any.base = 0;
 		if (!search_add_row(s, &any))
 			return false;

@@ -12,7 +12,7 @@ static void weigh_nodes(struct search *s, struct row *r)
 	uint64_t have = family_demand_sum(&r->demand, s->required);
 
 	r->need = r->demand.need > have ? r->demand.need - have : 0;
-	r->overlaps = false;
+	r->overlaps = r->demand.cores; /* a sum of CPUs says nothing of whole cores */
 	nodeset_each (node, s->ground)
 		r->of_node[node] = r->demand.weight ? r->demand.weight[node] : 0;
 	for (size_t i = 0; i < r->demand.nr_covers; i++) {

@@ -481,9 +481,15 @@ static void reset_row(struct settings *s, unsigned i)
 	}
 }
 
+const char *const core_rule_words[NR_CORE_RULES] = {
+	[CORES_BY_AVERAGE] = "average",
+	[CORES_WHOLE] = "whole",
+};
+
 void settings_init(struct settings *s)
 {
 	memset(s, 0, sizeof *s);
+	s->cpu_options.core_rule = CORES_WHOLE;
 	for (unsigned i = 0; i < NR_ROWS; i++)
 		reset_row(s, i);
 }

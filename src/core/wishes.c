@@ -204,6 +204,7 @@ struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_o
 
 	if (w->cores) {
 		o.full_pcpus_only = true;
+		o.core_rule = CORES_WHOLE;
 		o.distribute_cpus_across_cores = false;
 	}
 	return o;
@@ -212,31 +213,6 @@ struct cpu_options wishes_cpu_options(const struct wishes *w, const struct cpu_o
 bool wishes_whole_cores(const struct wishes *w, const struct cpu_options *of_node)
 {
 	return w->cores || of_node->full_pcpus_only;
-}
-
-int wishes_check_cores(
-	const struct wishes *w, const struct topo *t, const struct cpuset *given, struct err *e)
-{
-	const struct cpuset whole = cpus_whole_cores(t, given);
-
-	return !w->cores || cpuset_equal(&whole, given)
-		       ? 0
-		       : err_set(e, EINVAL,
-				 "SMT Alignment Error: cores of this machine are of unequal size, and "
-				 "%u cpus are no number of whole ones",
-				 cpuset_count(given));
-}
-
-struct cpuset wishes_usable_cpus(
-	const struct wishes *w, const struct topo *t, const struct cpuset *free_cpus)
-{
-	struct cpuset taken;
-
-	if (!w->cores)
-		return *free_cpus;
-	taken = cpuset_minus(t->cpus, free_cpus);
-	taken = cpus_whole_cores(t, &taken);
-	return cpuset_minus(*free_cpus, &taken);
 }
 
 struct cpuset wishes_shown_cpus(

@@ -257,11 +257,32 @@ static const struct ask *ask_in_the_way(
 	return q->container ? &q->container->ask : refused->in_the_way;
 }
 
-static unsigned cpus_of_core(const struct admit_question *q)
+/* Cores that containers can be given, whatever runs now. */
+static struct core_stock cores_of_node(const struct admit_question *q)
 {
 	const struct topo *topo = ledger_view(q->ledger)->topo;
+	const struct cpuset all = cpuset_minus(topo->cpus, &q->settings->reserved_cpus);
 
-	return topo->nr_cpus / topo->nr_cores;
+	return cores_among(topo, &all);
+}
+
+static bool have_unequal_cores(const struct admit_question *q)
+{
+	return q->settings->cpu_options.core_rule == CORES_WHOLE &&
+	       cores_differ(ledger_view(q->ledger)->topo);
+}
+
+/* Whether no cores of the node have exactly so many CPUs. */
+static bool breaks_cores(const struct admit_question *q, unsigned cpus)
+{
+	const struct topo *topo = ledger_view(q->ledger)->topo;
+	const struct core_stock all = cores_of_node(q);
+	struct core_need need = {0};
+
+	if (!have_unequal_cores(q))
+		return cpus % (topo->nr_cpus / topo->nr_cores);
+	core_need_add(&need, cpus);
+	return cpus && !cores_have(&all, &need);
 }
 
 /* full-pcpus-only, and a container that asks for a part of a core. */
@@ -271,8 +292,7 @@ static bool has_broken_cores(const struct decision *refused, const struct admit_
 
 	if (!one || !wishes_whole_cores(&one->wishes, &q->settings->cpu_options))
 		return refused->reason && text_equal(refused->reason, "SMTAlignmentError");
-	return ask_exclusive_cpus(one, words_pod(q)->qos, words_pod(q)->pod_level) %
-	       cpus_of_core(q);
+	return breaks_cores(q, ask_exclusive_cpus(one, words_pod(q)->qos, words_pod(q)->pod_level));
 }
 
 /* What asks for whole cores. */
@@ -286,18 +306,32 @@ static const char *whole_cores_word(const struct ask *one)
 static void add_broken_cores(
 	struct text *t, const struct decision *refused, const struct admit_question *q)
 {
+	const struct topo *topo = ledger_view(q->ledger)->topo;
 	const struct ask *one = ask_in_the_way(refused, q);
+	const struct core_stock all = cores_of_node(q);
+	const char *between = "";
 
-	if (one)
-		text_add(t,
-			"%s gives out whole cores, of %u CPUs each, and %llu CPU%s "
-			"%s not a number of these",
-			whole_cores_word(one), cpus_of_core(q),
-			(unsigned long long)one->cpu_milli / MILLI_PER_CPU,
-			text_plural(one->cpu_milli / MILLI_PER_CPU),
-			one->cpu_milli / MILLI_PER_CPU == 1 ? "is" : "are");
-	else
+	if (!one) {
 		text_add(t, "%s", refused->message);
+		return;
+	}
+	const uint64_t cpus = one->cpu_milli / MILLI_PER_CPU;
+	text_add(t, "%s gives out whole cores, ", whole_cores_word(one));
+	if (!have_unequal_cores(q)) {
+		text_add(t, "of %u CPUs each, and %llu CPU%s %s not a number of these",
+			topo->nr_cpus / topo->nr_cores, (unsigned long long)cpus, text_plural(cpus),
+			cpus == 1 ? "is" : "are");
+		return;
+	}
+	text_add(t, "of which this node has ");
+	for (unsigned size = CORE_SIZE_MAX; size; size--)
+		if (all.of[size]) {
+			text_add(t, "%s%u of %u CPU%s", between, all.of[size], size,
+				text_plural(size));
+			between = ", ";
+		}
+	text_add(t, ", and no number of them has exactly %llu CPU%s", (unsigned long long)cpus,
+		text_plural(cpus));
 }
 
 /* As much is there, but not for this container: init containers have run before it. */
@@ -358,7 +392,10 @@ static void add_apart(struct text *t, const struct diagnosis *d, const struct de
 	const struct admit_question *q)
 {
 	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError"))
-		text_add(t, "too few whole cores are free (%s); ",
+		text_add(t, "%s (%s); ",
+			have_unequal_cores(q)
+				? "no whole cores that are free have just so many CPUs"
+				: "too few whole cores are free",
 			whole_cores_word(ask_in_the_way(refused, q)));
 	add_most_free(t, d, q);
 	text_add(t, "; ");

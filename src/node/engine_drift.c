@@ -180,8 +180,9 @@ static void share_out_again(
 	left = cpuset_minus(left, &d.cpus);
 	if (!want)
 		more = left;
-	else if (has < want && cpus_take(g->t, &left, number_min(want - has, cpuset_count(&left)),
-				       &how, b, &more, NULL))
+	else if (has < want &&
+		 cpus_take_in_parts(g->t, &left, number_min(want - has, cpuset_count(&left)), &how,
+			 b, &more, NULL))
 		more = (struct cpuset){0};
 	d.cpus = cpuset_or(d.cpus, &more);
 	d.exclusive = !cpuset_empty(&d.cpus);

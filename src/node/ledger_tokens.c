@@ -54,8 +54,11 @@ int ledger_may_promise(const struct ledger *l, const struct tokenset *tokens, st
 		struct cpuset new = cpuset_minus(tokens->on[n], &leased.on[n]);
 		struct cpuset here = cpuset_and(free_cpus, &l->now.topo->node[n].cpus);
 
-		rc = cpus_check_whole_cores(l->now.topo, &l->s->cpu_options, &l->now.topo->cpus,
-			cpuset_count(&tokens->on[n]), e);
+		const struct cpuset own =
+			cpuset_minus(l->now.topo->node[n].cpus, &l->s->reserved_cpus);
+
+		rc = cpus_check_whole_cores(
+			l->now.topo, &l->s->cpu_options, &own, cpuset_count(&tokens->on[n]), e);
 		if (rc) /* it could not be given what it would come with */
 			return rc;
 		all += cpuset_count(&new);

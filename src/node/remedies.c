@@ -307,7 +307,7 @@ static bool find_cores(struct clinic *x, struct remedy *r)
 
 	for (size_t i = 0; i < nr; i++)
 		whole = whole || ask[i].wishes.cores;
-	r->value = topo->nr_cpus / topo->nr_cores;
+	r->value = cores_step(topo, &topo->cpus);
 	if (!whole || r->value < 2 ||
 		(t->q.container && admit_has_tokens(t->settings, &t->request)))
 		return false;

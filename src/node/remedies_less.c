@@ -221,7 +221,7 @@ static struct reduction reduction_of(struct trial *t, struct ask *ask)
 		.totals = totals,
 		.summed = *totals,
 		.threads = wishes_whole_cores(&ask->wishes, &t->settings->cpu_options)
-				   ? topo->nr_cpus / topo->nr_cores
+				   ? cores_step(topo, &topo->cpus)
 				   : 1};
 }
 

@@ -25,10 +25,27 @@ struct change {
 	struct decision *d;
 };
 
-/* The narrowest set of nodes, all of `with` among them, that has so many of the CPUs; the closest
- * one of those. 0, or -EPERM: refused. */
+/* By core, where cores differ in size: those of the CPUs on the nodes must have exactly so many. */
+static void demand_cores(const struct change *c, const struct cpuset *cpus, unsigned need,
+	struct core_rows *rows, struct family *f)
+{
+	if (!cpus_by_core(&c->options) || !cores_differ(c->t))
+		return;
+	*rows = (struct core_rows){0};
+	core_need_add(&rows->need, need);
+	nodeset_each (n, c->t->nodes_with_cpus) {
+		const struct cpuset here = cpuset_and(c->t->node[n].cpus, cpus);
+
+		rows->on[n] = cores_among(c->t, &here);
+	}
+	f->demand[0].cores = rows;
+}
+
+/* The narrowest set of nodes, all of `with` among them, that has so many of the CPUs, of which the
+ * first `kept` ones are the container's already and the others come from *more; the closest one of
+ * those. 0, or -EPERM: refused. */
 static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset with,
-	unsigned need, struct nodeset *out)
+	unsigned need, const struct cpuset *more, unsigned kept, struct nodeset *out)
 {
 	const struct hint_space space = {
 		.all = c->t->nodes_with_cpus,
@@ -43,7 +60,9 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 		.demand = {{.weight = per_node, .need = need}},
 	};
 	struct search *s = search_new(&space, c->budget, c->arena);
+	struct core_rows rows;
 
+	demand_cores(c, more, need - kept, &rows, &f);
 	if (!s)
 		return decision_refuse(c->d, REFUSED_FOR_ROOM, "UnexpectedAdmissionError",
 			"Resize failed due to the decision needing more working memory than there "
@@ -59,14 +78,16 @@ static int nodes_for(struct change *c, const struct cpuset *cpus, struct nodeset
 	return 0;
 }
 
-/* As many of the CPUs on those nodes as there are, `need` at most, into *got. */
-static unsigned take_on_nodes(
-	const struct change *c, struct nodeset nodes, unsigned need, struct cpuset *got)
+/* As many of the CPUs on those nodes as there are, `need` at most, into *got; by core so many that
+ * those on all nodes make the rest. */
+static unsigned take_on_nodes(const struct change *c, struct nodeset nodes, struct nodeset all,
+	unsigned need, struct cpuset *got)
 {
 	struct cpus_how how = cpus_how(c->t, &c->options);
 	struct cpuset on = topo_cpus_of(c->t, nodes), more = {0};
-	struct cpuset here = cpuset_and(on, &c->free);
-	unsigned nr = number_min(need, cpuset_count(&here));
+	struct cpuset on_all = topo_cpus_of(c->t, nodeset_or(all, nodes));
+	struct cpuset here = cpuset_and(on, &c->free), there = cpuset_and(on_all, &c->free);
+	unsigned nr = cpus_count_near(c->t, &c->options, &here, &there, need);
 
 	if (nr && cpus_take(c->t, &here, nr, &how, c->budget, &more, NULL) == 0)
 		*got = cpuset_or(*got, &more);
@@ -82,6 +103,7 @@ static bool is_preferred(const struct change *c, struct nodeset nodes)
 	struct family f;
 
 	cpus_family(c->t, &c->options, &c->t->cpus, &nothing, c->count, &per_node, &f);
+	(void)cpus_prefer_by_cores(c->t, &c->options, &per_node, c->budget, c->arena, &f);
 	return family_prefers(&f, nodes);
 }
 
@@ -133,11 +155,13 @@ static int grow_cpus(struct change *c)
 		c->free = cpuset_minus(c->free, &taken);
 	}
 	struct cpuset own = cpuset_or(c->free, &c->present);
-	int rc = nodes_for(c, &own, c->around, c->count, &nodes);
+	int rc = nodes_for(
+		c, &own, c->around, c->count, &c->free, cpuset_count(&c->present), &nodes);
 	if (rc)
 		return rc;
-	more -= take_on_nodes(c, c->around, more, &got);
-	more -= take_on_nodes(c, nodeset_minus(nodes, c->around), more, &got);
+	more -= take_on_nodes(c, c->around, nodes, more, &got);
+	nodes = nodeset_minus(nodes, c->around);
+	more -= take_on_nodes(c, nodes, nodes, more, &got);
 	assert(!more);
 	on = topo_nodes_of(c->t, &got);
 	c->d->cpus = got;
@@ -173,10 +197,11 @@ static int move_to_memory(struct change *c, struct nodeset *nodes)
 	int rc = 0;
 
 	beside = cpuset_and(beside, &c->present);
-	if (cpuset_count(&beside) >= c->count)
-		rc = nodes_for(c, &beside, (struct nodeset){0}, c->count, &other);
+	const unsigned nr = cpus_count_near(c->t, &c->options, &beside, &beside, c->count);
+	if (nr == c->count)
+		rc = nodes_for(c, &beside, (struct nodeset){0}, c->count, &beside, 0, &other);
 	else
-		rc = nodes_for(c, &c->present, on, c->count, &other);
+		rc = nodes_for(c, &c->present, on, c->count, &c->present, 0, &other);
 	if (!rc && nodeset_count(other) == nodeset_count(*nodes))
 		*nodes = other;
 	return rc;
@@ -187,10 +212,10 @@ static int shrink_cpus(struct change *c)
 	struct nodeset nodes;
 	struct err e;
 
-	if (c->wishes->cores && /* no part of a core of its own is given up */
+	if (cpus_by_core(&c->options) && /* no part of a core of its own is given up */
 		cpus_check_whole_cores(c->t, &c->options, &c->present, c->count, &e))
 		return decision_refuse(c->d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
-	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &nodes);
+	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &c->present, 0, &nodes);
 
 	if (!rc && !nodeset_empty(c->memory))
 		rc = move_to_memory(c, &nodes);
@@ -198,7 +223,7 @@ static int shrink_cpus(struct change *c)
 		return rc;
 	c->d->cpus = (struct cpuset){0};
 	c->free = c->present;
-	(void)take_on_nodes(c, nodes, c->count, &c->d->cpus);
+	(void)take_on_nodes(c, nodes, nodes, c->count, &c->d->cpus);
 	c->d->preferred = is_preferred(c, nodes);
 	return 0;
 }
@@ -290,13 +315,10 @@ static int resize_within_pod(struct change *c, const struct holding *h, const st
 static int resize_booked(struct change *c, const struct holding *h, const struct request *req)
 {
 	struct decision *d = c->d;
-	struct err e;
 	int rc = check_leased_count(c, h);
 
 	if (!rc)
 		rc = resize_cpus(c);
-	if (!rc && c->count && wishes_check_cores(c->wishes, c->t, &d->cpus, &e))
-		rc = decision_refuse(d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
 	if (!rc)
 		rc = resize_memory(c, req);
 	if (rc || !d->has_affinity || !d->exclusive)

@@ -91,8 +91,7 @@ void shares_offer(const struct ledger *l, const struct settings *s, struct share
 		offer[n].total = cpuset_count(&cpus);
 		if (s->claims_capacity == CLAIMS_DYNAMIC)
 			cpus = cpuset_minus(cpus, &taken);
-		if (s->cpu_options.full_pcpus_only)
-			cpus = cpus_whole_cores(t, &cpus);
+		cpus = cpus_usable(t, &s->cpu_options, &cpus);
 		offer[n].cpus = cpuset_count(&cpus);
 		if (s->claims_capacity == CLAIMS_SHARE)
 			offer[n].cpus = offer[n].total * s->claims_share / PER_CENT;

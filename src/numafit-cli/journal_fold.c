@@ -27,6 +27,7 @@ static int begin_fold(struct journal_fold *f, const char *line, size_t len, stru
 		rc = err_set(e, EINVAL, "topology: it is not the machine of the fingerprint");
 	if (!rc)
 		rc = settings_of_words(&h->settings, &f->arena, &f->settings, e);
+	f->settings.cpu_options.core_rule = h->core_rule;
 	if (!rc)
 		f->engine = engine_new(&f->topo, &f->settings, &none);
 	return rc;

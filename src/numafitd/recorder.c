@@ -77,6 +77,7 @@ static int append_header(struct daemon *d, struct err *e)
 		.machine = d->topo.name,
 		.fingerprint = topo_fingerprint(&d->topo),
 		.says_placed_by = true,
+		.core_rule = d->settings.cpu_options.core_rule,
 		.topology = machine,
 	};
 	struct arena a;
@@ -394,6 +395,7 @@ static void take_settings_of(struct reading *r, const struct journal_header *h, 
 	auto_free struct settings *then = xcalloc(1, sizeof *then);
 
 	r->has_other_keys = settings_of_words(&h->settings, a, then, NULL) < 0;
+	then->cpu_options.core_rule = h->core_rule;
 	if (!r->has_other_keys)
 		r->d->settings = *then;
 }

@@ -212,6 +212,7 @@ static int cpu_json_read_options(json_t *options, struct settings *s, struct err
 	int rc = json_is_object(options) ? 0 : json_want("an object", options, e);
 
 	settings_init(s);
+	s->cpu_options.core_rule = CORES_BY_AVERAGE; /* as in the kubelet */
 	for (void *it = json_object_iter(options); !rc && it;
 		it = json_object_iter_next(options, it))
 		rc = cpu_json_read_option(
@@ -334,7 +335,7 @@ static const char *cpu_json_allocate(
 		return NULL;
 	if (cpus_check_whole_cores(p->t, o, &physical, p->want, e))
 		return "SMTAlignmentError";
-	if (cpus_allocate(p->t, o, &allocatable, p->want, &p->affinity, &endless, got, e)) {
+	if (cpus_allocate(p->t, o, &allocatable, p->want, NULL, &p->affinity, &endless, got, e)) {
 		struct err why = *e;
 
 		(void)err_set(

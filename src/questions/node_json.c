@@ -124,6 +124,7 @@ static int node_json_read_kubelets_settings(json_t *settings, struct question *q
 	q->settings.topology_policy = POLICY_NONE; /* the kubelet's defaults */
 	q->settings.cpu_manager_policy = q->settings.memory_manager_policy = MANAGER_NONE;
 	q->settings.device_memory = DEVICE_MEMORY_INCLUDE; /* it knows no difference */
+	q->settings.cpu_options.core_rule = CORES_BY_AVERAGE;
 	int rc = node_json_read_settings(settings, q, e);
 	if (!q->settings.max_allowable_numa_nodes)
 		q->settings.max_allowable_numa_nodes = KUBELET_MAX_NODES;

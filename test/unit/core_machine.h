@@ -104,6 +104,7 @@ static inline struct settings settings_of(enum topology_policy policy)
 		.cpu_manager_policy = MANAGER_STATIC,
 		.memory_manager_policy = MANAGER_STATIC,
 		.shared_pool_minimum = 1,
+		.cpu_options.core_rule = CORES_WHOLE,
 	};
 
 	return s;

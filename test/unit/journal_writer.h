@@ -45,6 +45,7 @@ static inline void writer_start_journal(struct writer *w, const char *path, int6
 		.boot_id = "boot",
 		.machine = w->t->name,
 		.fingerprint = topo_fingerprint(w->t),
+		.core_rule = w->s->cpu_options.core_rule,
 		.topology = machine};
 	struct journal *old = w->journal;
 	struct arena a;

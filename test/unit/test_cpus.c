@@ -141,12 +141,12 @@ static void cpus_of_the_affinity_are_taken_before_others(void **state)
 	struct cpuset got, near;
 
 	(void)state;
-	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 10, &on_two,
+	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 10, NULL, &on_two,
 				 &(struct budget){.endless = true}, &got, NULL),
 		0);
 	assert_true(cpuset_within(&t->node[2].cpus, &got));
 	assert_int_equal(cpuset_count(&got), 10);
-	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 4, &on_two,
+	assert_int_equal(cpus_allocate(t, &plain, &t->cpus, 4, NULL, &on_two,
 				 &(struct budget){.endless = true}, &near, NULL),
 		0);
 	assert_true(cpuset_within(&near, &t->node[2].cpus));
@@ -500,7 +500,7 @@ static void align_by_socket_prefers_and_takes_whole_sockets(void **state)
 	}
 	cpus_family(t, &plain, &t->cpus, &(struct cpuset){0}, 9, &n, &f);
 	assert_int_equal(f.preferred_sockets, 0);
-	assert_int_equal(cpus_allocate(t, &aligned, &t->cpus, 12, &on_five,
+	assert_int_equal(cpus_allocate(t, &aligned, &t->cpus, 12, NULL, &on_five,
 				 &(struct budget){.endless = true}, &got, NULL),
 		0);
 	struct cpuset socket = topo_cpus_of(t, (struct nodeset){0xf0});

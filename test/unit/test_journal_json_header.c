@@ -8,6 +8,7 @@ static void the_header_comes_back(void **state)
 		.machine = "kep\"3545",
 		.fingerprint = UINT32_MAX,
 		.says_placed_by = true,
+		.core_rule = CORES_WHOLE,
 		.topology = "machine a\nnode 0 memory 1Gi cpus 0-1\n"};
 	struct journal_header back;
 	struct settings s;
@@ -27,6 +28,7 @@ static void the_header_comes_back(void **state)
 	assert_string_equal(back.machine, h.machine);
 	assert_int_equal(back.fingerprint, h.fingerprint);
 	assert_true(back.says_placed_by);
+	assert_int_equal(back.core_rule, h.core_rule);
 	assert_string_equal(back.topology, h.topology);
 	assert_int_equal(back.settings.nr, h.settings.nr);
 	for (size_t i = 0; i < h.settings.nr; i++) {

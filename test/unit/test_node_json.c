@@ -67,7 +67,7 @@ static void admissions_are_those_of_the_released_kubelet(void **state)
 static void events_of_a_runtime_are_answered_as_the_daemon_does(void **state)
 {
 	(void)state;
-	check_file("test/golden/events.jsonl", 9);
+	check_file("test/golden/events.jsonl", 10);
 	check_file("test/golden/resize.jsonl", 13);
 	check_file("test/golden/wishes.jsonl", 37);
 }

@@ -284,6 +284,34 @@ static void every_decision_of_random_events_is_made_again(void **state)
 	}
 }
 
+/* A journal that does not say how cores counted is of 0.2.0, by which a container could shrink by a
+ * part of a core. */
+static void a_journal_is_decided_by_the_rule_for_cores_of_its_time(void **state)
+{
+	(void)state;
+	for (enum core_rule rule = 0; rule < NR_CORE_RULES; rule++) {
+		struct world *x = world_new(POLICY_RESTRICTED, SCOPE_CONTAINER, 1);
+		struct request req = ask("c", QOS_GUARANTEED, 4000, GIB(1));
+		struct update_list ups = {0};
+		struct decision d;
+
+		assert_int_equal(settings_set(&x->s, "cpuManagerPolicyOptions.full-pcpus-only",
+					 "true", NULL),
+			0);
+		x->s.cpu_options.core_rule = rule;
+		writer_start_journal(&x->w, x->path, ++x->now);
+		engine_create(x->w.engine, ++x->now, &req, &d, &ups);
+		assert_true(d.admit);
+		engine_live(x->w.engine, ++x->now, &req, NULL);
+		req.ask.cpu_milli = req.ask.cpu_limit_milli = 3000;
+		(void)engine_update(x->w.engine, ++x->now, &req, &d, &ups);
+		assert_int_equal(d.admit, rule == CORES_BY_AVERAGE);
+		assert_true(assert_replays(x->path) >= 2);
+		vec_fini(&ups);
+		world_free(x);
+	}
+}
+
 /* Journals that were tampered with: each line that was changed has a right checksum again. */
 struct tampering {
 	const char *from, *to;
@@ -372,6 +400,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_decision_of_random_events_is_made_again),
+		cmocka_unit_test(a_journal_is_decided_by_the_rule_for_cores_of_its_time),
 		cmocka_unit_test(a_decision_that_was_tampered_with_is_found),
 		cmocka_unit_test(an_unreadable_trace_is_reported),
 	};

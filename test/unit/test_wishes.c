@@ -1,6 +1,7 @@
 /* What a pod's author may wish for: the annotations, what the operator allows of them, and what
  * they mean for CPUs. */
 #include <codec/wishes.h>
+#include <numafit/cpus.h>
 #include <numafit/advice.h>
 #include <numafit/arena.h>
 #include <numafit/mem.h>
@@ -497,10 +498,13 @@ static void whole_cores_are_taken_of_cores_that_are_free_as_a_whole(void **state
 	struct topo *t = machine_of_eight();
 	const struct wishes none = {0}, whole = {.cores = WISH_CORES_WHOLE};
 	const struct cpuset free_cpus = set("4-6,36,38,60");
+	const struct cpu_options of_node = {0};
+	const struct cpu_options without = wishes_cpu_options(&none, &of_node),
+				 with = wishes_cpu_options(&whole, &of_node);
 
 	(void)state;
-	assert_set(wishes_usable_cpus(&none, t, &free_cpus), "4-6,36,38,60");
-	assert_set(wishes_usable_cpus(&whole, t, &free_cpus), "4,6,36,38");
+	assert_set(cpus_usable(t, &without, &free_cpus), "4-6,36,38,60");
+	assert_set(cpus_usable(t, &with, &free_cpus), "4,6,36,38");
 	free(t);
 }
 

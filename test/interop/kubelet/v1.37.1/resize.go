@@ -24,6 +24,7 @@ const (
 	// on purpose: see src/README.md
 	differsGroups   = "on purpose: a container gets no NUMA node out of a group, but joins the group"
 	differsPool     = "on purpose: the shared pool keeps a CPU, also with strict-cpu-reservation"
+	differsCores    = "on purpose: with full-pcpus-only a core is given as a whole or not at all"
 	differsReserved = "on purpose: numafit does not start where all CPUs are reserved"
 )
 
@@ -513,11 +514,34 @@ func knownResize(q *resizeQuestion, upstream, ours value) string {
 		return differsPool
 	case bug != "":
 		return bug
+	case q.cutsCores(at):
+		return differsCores
 	case (serveTogether(left[:at]) || startsSeveral(q, at)) && q.Settings.MemoryManagerPolicy == "Static" &&
 		joinsGroup(elementOf(left, at), elementOf(right, at)):
 		return differsGroups
 	}
 	return ""
+}
+
+// cutsCores: by full-pcpus-only the kubelet may give parts of cores, as their sizes differ or some are
+// reserved in part; or the step takes a part of a core away from a container.
+func (q *resizeQuestion) cutsCores(at int) bool {
+	if q.Settings.CPUManagerPolicyOptions["full-pcpus-only"] != "true" {
+		return false
+	}
+	topo := q.Machine.topology()
+	group := topo.CPUsPerCore()
+	reserved := cpuset.New()
+	if k, err := q.node().start(); err == nil {
+		reserved = k.reserved()
+	}
+	for _, core := range topo.CPUDetails.Cores().List() {
+		cpus := topo.CPUDetails.CPUsInCores(core)
+		if left := cpus.Difference(reserved).Size(); cpus.Size() != group || left != 0 && left != group {
+			return true
+		}
+	}
+	return at < len(q.Steps) && q.Steps[at].Op == "update" && q.Steps[at].CPUMilli%(1000*group) != 0
 }
 
 // marked: the steps that are compared, with what upstream says of CPUs that it gave wrongly.
