@@ -9,6 +9,7 @@
 #include <numafit/shares.h>
 #include <numafit/text.h>
 #include <numafitd/claims.h>
+#include <numafitd/cluster.h>
 #include <numafitd/daemon.h>
 #include <numafitd/gather.h>
 #include <numafitd/services_state.h>
@@ -146,6 +147,12 @@ bool nri_conn_sets_memory_policies(const struct nri_conn *c)
 {
 	(void)c;
 	return true;
+}
+
+void cluster_note_ignored_wish(const struct daemon *d, const struct pod *pod, const struct ask *ask,
+	const char *annotation, const char *odd)
+{
+	(void)d, (void)pod, (void)ask, (void)annotation, (void)odd;
 }
 
 void dra_note_create(struct dra *v, const struct request *req)
