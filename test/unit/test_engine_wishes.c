@@ -507,7 +507,7 @@ static void isolated_cpus_are_given_to_who_wishes_for_them(void **state)
 	const struct decision refused = create(w, d, 0);
 	assert_false(refused.admit);
 	assert_string_equal(refused.message,
-		"annotation numafit.io/isolated is require: it asks for 4 CPUs, of 8 isolated ones 2 "
+		"annotation numafit.io/isolated is require: it asks for 4 CPUs, of 8 isolated CPUs 2 "
 		"are left");
 	gone(w, d);
 	struct request more = b->run[0].req; /* in place */

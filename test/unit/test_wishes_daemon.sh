@@ -120,7 +120,7 @@ play podWishes.allowed=isolated "machine=$dir/isolated.machine"
 see "the log has the isolated CPUs" logged event=started 'isolated=8-15,72-79'
 see "which are not in the shared pool" logged 'pod=log' 'cpus=0-7,16-71,80-127'
 see "a container that requires them has some of them" logged 'pod=quiet' 'exclusive=yes cpus=8-9,72-73'
-see "and is refused where they are too few" logged 'pod=more' 'asks for 14 CPUs, of 16 isolated ones 12 are left'
+see "and is refused where they are too few" logged 'pod=more' 'asks for 14 CPUs, of 16 isolated CPUs 12 are left'
 see "status has them" grep -q 'isolated: 8-15,72-79' "$dir/status"
 "$bin/numafit" replay "$dir/run/journal" >"$dir/said"
 see "replay knows them" grep -qE '^[0-9]+ records, 3 decided again, 0 differ$' "$dir/said"
