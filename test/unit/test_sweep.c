@@ -522,8 +522,33 @@ static void without_the_hosts_processes_numafitds_own_affinity_counts(void **sta
 	put_process(r, "self", "0-3");
 	wait_until(r, numafitd_is_confined);
 	assert_string_equal(pool_status(&r->d).confined[0].example, "numafitd");
-	put_process(r, "self", "0-15");
+	put_process(r, "4003", "0-15"); /* where processes are seen, their own affinity counts */
+	put_cgroup(r, start_box(r, 2, 0), "cgroup.procs", "4003\n");
 	wait_until(r, none_is_confined);
+	rig_free(r);
+}
+
+/* A cpuset may be on its way when the sweep looks: one round is no finding. */
+static void what_one_round_finds_confined_is_not_reported(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 1, 0);
+	struct cgroup_cpuset found = {0};
+	struct cpuset wanted;
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	assert_int_equal(cpuset_parse(&wanted, "0-15", 4, NULL), 0);
+	assert_int_equal(cpuset_parse(&found.effective_cpus, "0-3", 3, NULL), 0);
+	memset(r->d.follow.confined.kind, 0, sizeof r->d.follow.confined.kind);
+	confined_look_at(&r->d, held(r, web), &wanted, &found);
+	confined_end_round(&r->d);
+	assert_int_equal(confined(r, CONFINED_BY_CGROUP), 0);
+	confined_look_at(&r->d, held(r, web), &wanted, &found);
+	confined_end_round(&r->d);
+	assert_int_equal(confined(r, CONFINED_BY_CGROUP), 1);
+	confined_end_round(&r->d);
+	assert_int_equal(confined(r, CONFINED_BY_CGROUP), 0);
 	rig_free(r);
 }
 
@@ -549,6 +574,7 @@ int main(void)
 		cmocka_unit_test(processes_of_the_pool_with_the_runtimes_affinity_are_reported),
 		cmocka_unit_test(a_pool_narrowed_by_a_parent_cgroup_is_reported),
 		cmocka_unit_test(a_confined_runtime_is_logged_once),
+		cmocka_unit_test(what_one_round_finds_confined_is_not_reported),
 		cmocka_unit_test(without_the_hosts_processes_numafitds_own_affinity_counts),
 	};
 
