@@ -4,6 +4,7 @@
 #include <codec/fields_json.h>
 #include <kubelet/pods.h>
 #include <numafit/text.h>
+#include <numafitd/cluster.h>
 #include <numafitd/daemon.h>
 #include <numafitd/gather.h>
 #include <numafitd/services_state.h>
@@ -32,6 +33,12 @@ bool pods_synced(const struct pods *p)
 {
 	(void)p;
 	return true;
+}
+
+void cluster_note_ignored_wish(const struct daemon *d, const struct pod *pod, const struct ask *ask,
+	const char *annotation, const char *odd)
+{
+	(void)d, (void)pod, (void)ask, (void)annotation, (void)odd;
 }
 
 static const char spec[] =
