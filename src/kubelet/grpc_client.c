@@ -20,6 +20,7 @@ struct rpc_call {
 	struct rpc_pump *pump;
 	struct rpc_call_events events;
 	enum rpc_kind kind;
+	grpc_resource_quota *quota; /* of the channel's memory; outlives the channel */
 	grpc_channel *channel;
 	grpc_call *call;
 	struct rpc_tag sent, received, ended;
@@ -51,15 +52,14 @@ static int connect_to_socket(const char *path, struct err *e)
 
 /* A channel from a descriptor of ours resolves nothing, knows no proxy, shares no back-off with
  * others; its default authority would be "test.authority". */
-static grpc_channel *channel_on(int fd)
+static grpc_channel *channel_on(int fd, grpc_resource_quota *quota)
 {
 	char authority_key[] = GRPC_ARG_DEFAULT_AUTHORITY, authority[] = AUTHORITY;
-	char max_key[] = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH;
-	grpc_arg arg[] = {
+	grpc_arg arg[RPC_BOUNDS + 1] = {
 		{.type = GRPC_ARG_STRING, .key = authority_key, .value.string = authority},
-		{.type = GRPC_ARG_INTEGER, .key = max_key, .value.integer = RPC_REPLY_MAX},
 	};
 	grpc_channel_args args = {.num_args = sizeof arg / sizeof arg[0], .args = arg};
+	rpc_bounds(RPC_REPLY_MAX, quota, arg + 1);
 	grpc_channel_credentials *insecure = grpc_insecure_credentials_create();
 	grpc_channel *channel = grpc_channel_create_from_fd(AUTHORITY, fd, insecure, &args);
 
@@ -93,6 +93,7 @@ static void call_free_all(struct rpc_call *c)
 	grpc_slice_unref(c->text);
 	grpc_call_unref(c->call);
 	grpc_channel_destroy(c->channel);
+	grpc_resource_quota_unref(c->quota);
 	rpc_pump_release(c->pump);
 	free(c);
 }
@@ -110,11 +111,20 @@ static void call_deliver(struct rpc_call *c, grpc_byte_buffer *message)
 	grpc_slice bytes;
 
 	if (!rpc_bytes_read(message, &bytes)) {
-		grpc_call_fail(c, "the message is damaged");
+		grpc_call_fail(c, "the message is compressed");
 		return;
 	}
 	c->events.message(c->events.ctx, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
 	grpc_slice_unref(bytes);
+}
+
+/* gRPC's words for a full quota name neither message nor limit, and have no code of their own. */
+static const char *text_of_end(grpc_status_code code, const char *text)
+{
+	static const char full[] = "the answer is larger than " RPC_REPLY_MAX_TEXT;
+
+	return code == GRPC_STATUS_RESOURCE_EXHAUSTED && !strcmp(text, "Buffers full") ? full
+										       : text;
 }
 
 static void call_report_end(struct rpc_call *c)
@@ -128,9 +138,10 @@ static void call_report_end(struct rpc_call *c)
 	if (c->cancelled) /* by message() */
 		return;
 	char *text = grpc_slice_to_c_string(c->text);
+	const char *why = c->fault ? c->fault : text_of_end(c->code, text);
 	enum rpc_code code = c->fault ? RPC_INTERNAL : (enum rpc_code)c->code;
 	c->cancelled = true;
-	c->events.ended(c->events.ctx, code, c->fault ? c->fault : text);
+	c->events.ended(c->events.ctx, code, why);
 	gpr_free(text);
 }
 
@@ -154,16 +165,16 @@ static void call_on_received(void *owner, bool ok)
 	struct rpc_call *c = owner;
 	grpc_byte_buffer *message = steal(c->message);
 
-	if (ok && message && !c->cancelled) {
-		if (c->kind == RPC_STREAM)
-			call_deliver(c, message);
-		else if (c->reply)
-			grpc_call_fail(c, "there is more than one reply");
-		else
-			c->reply = steal(message);
+	bool more = ok && message && !c->cancelled;
+	if (more && c->kind == RPC_STREAM)
+		call_deliver(c, message);
+	else if (more && c->reply)
+		grpc_call_fail(c, "there is more than one reply");
+	else if (more)
+		c->reply = steal(message);
+	grpc_byte_buffer_destroy(message); /* the next message needs the room of the quota */
+	if (more)
 		call_receive(c);
-	}
-	grpc_byte_buffer_destroy(message);
 	call_completed(c);
 }
 
@@ -213,7 +224,8 @@ struct rpc_call *rpc_call_start(struct rpc_pump *p, const struct rpc_request *re
 	c->text = grpc_empty_slice();
 	grpc_slice method = grpc_slice_from_copied_string(request->method);
 	rpc_block_signals(&before);
-	c->channel = channel_on(fd);
+	c->quota = grpc_resource_quota_create(NULL);
+	c->channel = channel_on(fd, c->quota);
 	c->call = grpc_channel_create_call(c->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
 		rpc_pump_queue(p), method, NULL, deadline_in(request->timeout_ms), NULL);
 	grpc_slice_unref(method);

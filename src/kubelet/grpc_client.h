@@ -28,7 +28,15 @@ struct rpc_call_events {
 	void (*ended)(void *ctx, enum rpc_code code, const char *text);
 };
 
-enum { RPC_REPLY_MAX = 16 << 20 }; /* bytes of a message; RESOURCE_EXHAUSTED beyond */
+/* Bytes of a message; a call whose message is larger ends with RESOURCE_EXHAUSTED before its bytes
+ * are there. The largest messages are the kubelet's lists for PodResources. 1,000 pods of 8
+ * containers with names of 63 and 253 bytes, each container with 4 resources of 128 bytes, are 8
+ * MiB (a node of the kubelet's default has 110 pods); each exclusive CPU is in the list once (2
+ * bytes), each block of memory once per container (32 bytes), and each device once (48 bytes:
+ * 50,000 devices are 2.3 MiB; the kubelet takes up to 4 MiB of a device plugin). An event of the
+ * Pods API is one pod, of which the API server takes up to 3 MiB. */
+enum { RPC_REPLY_MAX = 16 << 20 };
+#define RPC_REPLY_MAX_TEXT "16 MiB"
 
 /* Start a call; callbacks come later, on the loop's thread. NULL with text and code in *e when
  * there is no connection: ENOENT, ECONNREFUSED (nobody listens: its process is gone, or not ready

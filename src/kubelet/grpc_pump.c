@@ -7,13 +7,18 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/support/log.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { INBOX_ITEMS = 256, PATIENCE_MS = 1000 };
+enum {
+	INBOX_ITEMS = 256,
+	PATIENCE_MS = 1000,
+	ROOM_BYTES = 8 << 20 /* of gRPC's buffers beside the largest message */
+};
 
 struct rpc_pump {
 	struct loop *loop;
@@ -167,6 +172,26 @@ bool rpc_pump_wait(struct rpc_pump *p, unsigned timeout_ms)
 	return inbox_wait(p->inbox, timeout_ms) > 0;
 }
 
+/* gRPC 1.51 compares a message's length with its limit when the message is there as a whole; the
+ * quota ends the call that fills the buffers before. The length of what is unpacked is compared
+ * with nothing. */
+void rpc_bounds(size_t message_max, grpc_resource_quota *quota, grpc_arg *out)
+{
+	static char max_key[] = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH;
+	static char quota_key[] = GRPC_ARG_RESOURCE_QUOTA;
+	static char unpack_key[] = GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION;
+	static char algorithms_key[] = GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET;
+	const int algorithms = 1 << GRPC_COMPRESS_NONE;
+
+	assert(message_max <= INT_MAX);
+	grpc_resource_quota_resize(quota, message_max + ROOM_BYTES);
+	out[0] = (grpc_arg){GRPC_ARG_INTEGER, max_key, {.integer = (int)message_max}};
+	out[1] = (grpc_arg){GRPC_ARG_POINTER, quota_key,
+		{.pointer = {quota, grpc_resource_quota_arg_vtable()}}};
+	out[2] = (grpc_arg){GRPC_ARG_INTEGER, unpack_key, {.integer = 0}};
+	out[3] = (grpc_arg){GRPC_ARG_INTEGER, algorithms_key, {.integer = algorithms}};
+}
+
 grpc_byte_buffer *rpc_bytes(const void *data, size_t len)
 {
 	grpc_slice slice = grpc_slice_from_copied_buffer(data, len);
@@ -180,7 +205,8 @@ bool rpc_bytes_read(grpc_byte_buffer *message, grpc_slice *bytes)
 {
 	grpc_byte_buffer_reader reader;
 
-	if (!grpc_byte_buffer_reader_init(&reader, message))
+	if (message->data.raw.compression != GRPC_COMPRESS_NONE ||
+		!grpc_byte_buffer_reader_init(&reader, message))
 		return false;
 	*bytes = grpc_byte_buffer_reader_readall(&reader);
 	grpc_byte_buffer_reader_destroy(&reader);

@@ -21,6 +21,7 @@ struct service {
 struct rpc_server {
 	struct rpc_pump *pump;
 	struct rpc_server_options options;
+	grpc_resource_quota *quota; /* of its memory; outlives it */
 	grpc_server *server;
 	grpc_server_credentials *insecure;
 	struct {
@@ -241,7 +242,7 @@ static void rpc_on_received(void *owner, bool ok)
 		if (!request) {
 			rpc_end(r, RPC_INTERNAL, "there is no request message");
 		} else if (!rpc_bytes_read(request, &bytes)) {
-			rpc_end(r, RPC_INTERNAL, "the request message is damaged");
+			rpc_end(r, RPC_INTERNAL, "the request message is compressed");
 		} else {
 			rpc_call_method(r, bytes);
 			grpc_slice_unref(bytes);
@@ -325,18 +326,17 @@ static void server_on_down(void *owner, bool ok)
 }
 
 /* A kubelet sends no pings; should one do it one day, it is not to be cut off for them. */
-static grpc_server *make_grpc_server(int request_max)
+static grpc_server *make_grpc_server(size_t request_max, grpc_resource_quota *quota)
 {
-	char max_key[] = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH;
 	char streams_key[] = GRPC_ARG_MAX_CONCURRENT_STREAMS;
 	char strikes_key[] = GRPC_ARG_HTTP2_MAX_PING_STRIKES;
-	grpc_arg arg[] = {
-		{.type = GRPC_ARG_INTEGER, .key = max_key, .value.integer = request_max},
+	grpc_arg arg[RPC_BOUNDS + 2] = {
 		{.type = GRPC_ARG_INTEGER, .key = streams_key, .value.integer = RPC_STREAMS_MAX},
 		{.type = GRPC_ARG_INTEGER, .key = strikes_key, .value.integer = 0},
 	};
 	grpc_channel_args args = {.num_args = sizeof arg / sizeof arg[0], .args = arg};
 
+	rpc_bounds(request_max, quota, arg + 2);
 	return grpc_server_create(&args, NULL);
 }
 
@@ -345,12 +345,12 @@ struct rpc_server *rpc_server_new(struct rpc_pump *p, const struct rpc_server_op
 	struct rpc_server *s = xcalloc(1, sizeof *s);
 	sigset_t before;
 
-	assert(options->request_max <= INT_MAX);
 	s->pump = p;
 	s->options = *options;
 	s->down = (struct rpc_tag){server_on_down, s};
 	rpc_block_signals(&before);
-	s->server = make_grpc_server((int)options->request_max);
+	s->quota = grpc_resource_quota_create(NULL);
+	s->server = make_grpc_server(options->request_max, s->quota);
 	s->insecure = grpc_insecure_server_credentials_create();
 	grpc_server_register_completion_queue(s->server, rpc_pump_queue(p), NULL);
 	grpc_server_start(s->server);
@@ -419,6 +419,7 @@ void rpc_server_free(struct rpc_server *s)
 	while (!server_is_over(s))
 		server_wait_until_over(s, RPC_END_MS);
 	grpc_server_destroy(s->server);
+	grpc_resource_quota_unref(s->quota);
 	grpc_server_credentials_release(s->insecure);
 	vec_fini(&s->services);
 	free(s);
