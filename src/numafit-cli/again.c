@@ -77,6 +77,29 @@ void decide_share(const struct ledger *l, const struct settings *s, const struct
 	answer_follow_with_pool(l, out);
 }
 
+/* Whether an entry is in force is up to the daemon's mode, and journals of 0.2.0 do not say it: this
+ * is taken as recorded. Who is left as it runs was decided. */
+static void take_who_placed(const struct decision *then, struct decision *now)
+{
+	if (then->admit && now->admit && !decision_is_left(then) && !decision_is_left(now))
+		now->placed_by = then->placed_by;
+}
+
+static void take_who_placed_parts(const struct record *r, struct arena *a, struct record *again)
+{
+	const size_t nr = again->nr_parts;
+	struct record_part *parts = arena_array(a, nr, sizeof *parts);
+
+	if (!parts) /* the difference shows it */
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		parts[i] = again->parts[i];
+		if (i < r->nr_parts)
+			take_who_placed(&r->parts[i].decision, &parts[i].decision);
+	}
+	again->parts = parts;
+}
+
 bool decide_again(const struct ledger *l, const struct settings *s, const struct record *r,
 	struct arena *a, struct answer *out)
 {
@@ -98,7 +121,11 @@ bool decide_again(const struct ledger *l, const struct settings *s, const struct
 		decide_share(l, s, &r->parts[0].request, a, out);
 	else
 		return false;
-	if (!out->record.parts) {
+	if (out->record.parts) {
+		take_who_placed_parts(r, a, &out->record);
+	} else {
+		if (r->decision)
+			take_who_placed(r->decision, &out->decision);
 		out->record.op = out->decision.admit ? RECORD_GRANT : RECORD_REFUSE;
 		out->record.decision = &out->decision;
 	}

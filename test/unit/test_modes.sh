@@ -53,6 +53,8 @@ see "with both cpusets" says event=shadow pod=cache "numafit 5-6,69-70, kubelet 
 see "and both NUMA nodes of memory" says pod=cache "memory: numafit 0, kubelet 5"
 see "which does not lead to the next" says event=shadow pod=upf verdict=agrees
 see "explain says that nothing was put in force" explained cache "numafitd places nothing"
+"$bin/numafit" replay "$dir/run/journal" >"$dir/out" 2>&1
+see "replay decides the same" line out "4 decided again, 0 differ"
 
 play off shadow mode=off
 see "nobody is adjusted or updated" untouched

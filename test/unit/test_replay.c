@@ -254,15 +254,19 @@ static unsigned assert_replays(const char *path)
 	return decided_of(printed);
 }
 
-static void events_and_replays(enum topology_policy policy, enum topology_scope scope)
+static void events_and_replays(
+	enum topology_policy policy, enum topology_scope scope, enum mode mode)
 {
 	const char *events_text = getenv("REPLAY_EVENTS"), *seed_text = getenv("SEED");
 	unsigned events = events_text ? (unsigned)atoi(events_text) : EVENTS, decided = 0;
 	uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 20261121;
 	struct world *x = world_new(policy, scope, seed);
 
-	print_message("policy %s, scope %s, seed %llu\n", topology_policy_words[policy],
-		topology_scope_words[scope], (unsigned long long)seed);
+	print_message("mode %s, policy %s, scope %s, seed %llu\n", mode_words[mode],
+		topology_policy_words[policy], topology_scope_words[scope],
+		(unsigned long long)seed);
+	x->s.mode = mode;
+	writer_start_journal(&x->w, x->path, ++x->now);
 	for (unsigned i = 0; i < events; i++) {
 		one_event(x);
 		if (random_chance(&x->random, ROTATE_PERCENT)) {
@@ -279,9 +283,17 @@ static void every_decision_of_random_events_is_made_again(void **state)
 {
 	(void)state;
 	for (enum topology_policy p = 0; p < NR_POLICIES; p++) {
-		events_and_replays(p, SCOPE_CONTAINER);
-		events_and_replays(p, SCOPE_POD);
+		events_and_replays(p, SCOPE_CONTAINER, MODE_MANAGE);
+		events_and_replays(p, SCOPE_POD, MODE_MANAGE);
 	}
+}
+
+/* There the entries say that they are in force nowhere, which no decision says. */
+static void likewise_of_a_mode_that_places_nothing(void **state)
+{
+	(void)state;
+	events_and_replays(POLICY_RESTRICTED, SCOPE_CONTAINER, MODE_SHADOW);
+	events_and_replays(POLICY_RESTRICTED, SCOPE_POD, MODE_SHADOW);
 }
 
 /* A journal that does not say how cores counted is of 0.2.0, by which a container could shrink by a
@@ -400,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_decision_of_random_events_is_made_again),
+		cmocka_unit_test(likewise_of_a_mode_that_places_nothing),
 		cmocka_unit_test(a_journal_is_decided_by_the_rule_for_cores_of_its_time),
 		cmocka_unit_test(a_decision_that_was_tampered_with_is_found),
 		cmocka_unit_test(an_unreadable_trace_is_reported),
