@@ -239,6 +239,7 @@ static const struct field status_rows[] = {
 	FIELD("uptime_ms", U64, AT(info.uptime_ms)),
 	FIELD("generation", U64, AT(info.generation)),
 	FIELD("journal", STRING, AT(info.journal), .optional = true),
+	FIELD("journal_writers", STRING, AT(info.journal_writers), .optional = true),
 	FIELD("pod_facts", STRING, AT(info.pod_facts), .optional = true),
 	FIELD("kubelet", POINTER, AT(info.kubelet), .optional = true, .fields = &kubelet_fields),
 	FIELD("config", POINTER, AT(info.config), .optional = true, .fields = &config_fields),

@@ -135,8 +135,10 @@ struct status_info {
 	uint64_t generation; /* of what is free, as it is reported to schedulers */
 	const char
 		*journal; /* why it cannot be written, and containers are refused; NULL: it can */
-	const char *pod_facts; /* where a pod's containers are known from, a word: "kubelet",
-				  "apiserver", "sandbox"; NULL: an older daemon */
+	const char *journal_writers; /* who else could have written the journal; NULL: nobody, or an
+					older daemon */
+	const char *pod_facts;       /* where a pod's containers are known from, a word: "kubelet",
+					"apiserver", "sandbox"; NULL: an older daemon */
 	const struct status_kubelet *kubelet;     /* NULL: all of it is off */
 	const struct status_config *config;       /* NULL: there is no file */
 	const struct status_apiserver *apiserver; /* NULL: nothing is sent to it nor asked of it */

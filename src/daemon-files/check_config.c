@@ -10,6 +10,7 @@
 #include <daemon-files/kubelet_config_yaml.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,24 @@ bool run_directory_may_come(int rc)
 	/* a path that leads nowhere, and another daemon: no waiting helps */
 	return rc != -EBUSY && rc != -ENOTDIR && rc != -ELOOP && rc != -ENAMETOOLONG &&
 	       rc != -EINVAL && rc != -EISDIR;
+}
+
+bool run_directory_next_writer(const char *dir, unsigned *at, struct err *e)
+{
+	char journal[PATH_MAX];
+	const struct {
+		int (*check)(const char *path, struct err *e);
+		const char *path;
+	} checks[] = {{file_check_own, dir}, {file_check_own, journal}, {file_check_parents, dir}};
+
+	(void)snprintf(journal, sizeof journal, "%s/journal", dir);
+	while (*at < sizeof checks / sizeof *checks) {
+		const unsigned i = (*at)++;
+
+		if (checks[i].check(checks[i].path, e) == -EPERM)
+			return true;
+	}
+	return false;
 }
 
 static int check_metrics_address(const struct settings *s, struct err *e)
@@ -127,18 +146,13 @@ static void print_kubelet_conflict(const struct settings *s, const char *setting
 			s->kubelet_config, mode_words[beside_mode(s, "cpuManagerPolicy")]);
 }
 
-/* Others who can write what numafitd reads when it starts. */
 static void print_writers(const struct settings *s)
 {
-	char journal[SETTINGS_PATH_MAX + sizeof "/journal"];
-	const char *const paths[] = {s->run_directory, journal};
 	struct err e;
 
-	(void)snprintf(journal, sizeof journal, "%s/journal", s->run_directory);
-	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-		if (file_check_own(paths[i], &e) == -EPERM)
-			(void)printf("warning: runDirectory: %s: numafitd believes what is there\n",
-				e.text);
+	for (unsigned at = 0; run_directory_next_writer(s->run_directory, &at, &e);)
+		(void)printf(
+			"warning: runDirectory: %s: numafitd believes what is there\n", e.text);
 }
 
 void check_config_print(const struct settings *s, const struct topo *t,

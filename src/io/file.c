@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <numafit/mem.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/stat.h>
@@ -108,6 +109,17 @@ bool file_is_gone(int rc)
 	return rc == -ENOENT || rc == -ENODEV;
 }
 
+static int check_writers(const char *path, const struct stat *st, struct err *e)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return err_set(e, EPERM, "%s belongs to user %u", path, (unsigned)st->st_uid);
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(e, EPERM, "%s can be written by %s (mode %04o)", path,
+			st->st_mode & S_IWOTH ? "every user" : "its group",
+			(unsigned)(st->st_mode & 07777));
+	return 0;
+}
+
 int file_check_own(const char *path, struct err *e)
 {
 	struct stat st;
@@ -116,11 +128,27 @@ int file_check_own(const char *path, struct err *e)
 		return err_set(e, errno, "%s: %s", path, strerror(errno));
 	if (S_ISLNK(st.st_mode))
 		return err_set(e, EPERM, "%s is a symbolic link", path);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return err_set(e, EPERM, "%s belongs to user %u", path, (unsigned)st.st_uid);
-	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(e, EPERM, "%s can be written by %s (mode %04o)", path,
-			st.st_mode & S_IWOTH ? "every user" : "its group",
-			(unsigned)(st.st_mode & 07777));
-	return 0;
+	return check_writers(path, &st, e);
+}
+
+int file_check_parents(const char *path, struct err *e)
+{
+	auto_free char *at = realpath(path, NULL);
+	struct stat st;
+	int rc = 0;
+
+	if (!at)
+		return err_set(e, errno, "%s: %s", path, strerror(errno));
+	for (size_t len = strlen(at); !rc && len > 1;) {
+		while (len && at[len - 1] != '/')
+			len--;
+		len -= len > 1; /* the slash, but not that of "/" */
+		at[len] = '\0';
+		if (stat(at, &st) < 0)
+			return err_set(e, errno, "%s: %s", at, strerror(errno));
+		if (st.st_mode & S_ISVTX)
+			st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+		rc = check_writers(at, &st, e);
+	}
+	return rc;
 }

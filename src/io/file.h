@@ -13,6 +13,10 @@
  * 0; -EPERM with text that begins with the path and says who else can; -errno (-ENOENT: nothing is
  * there). */
 int file_check_own(const char *path, struct err *e);
+/* Whether only root and this process's user can move away what is at path: they own each directory
+ * above the place that path leads to, and others can write none of these, or it is sticky (as
+ * /tmp). Returns as file_check_own() does, of the first directory that is otherwise. */
+int file_check_parents(const char *path, struct err *e);
 /* All of path, at most max bytes, into *text with a NUL behind it, which the caller frees; *len
  * (len may be NULL) is how many there are, NULs among them. 0, or -errno with text. Nobody is
  * waited for: of a FIFO that is what is in it, and -EAGAIN when a writer has it open and has

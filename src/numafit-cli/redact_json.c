@@ -66,6 +66,7 @@ static const char *const kept_keys[] = {
 	"confined",
 	"connection",
 	"containers",
+	"core_rule",
 	"cpus",
 	"cpus_held",
 	"cpus_pool",

@@ -240,6 +240,9 @@ static void print_connections(FILE *to, const struct status *st)
 	if (st->info.journal)
 		(void)fprintf(to, "journal: it cannot be written, new containers are refused: %s\n",
 			st->info.journal);
+	if (st->info.journal_writers)
+		(void)fprintf(to, "journal: others than numafitd could have written the journal: %s\n",
+			st->info.journal_writers);
 	print_kubelet(to, st->info.kubelet);
 	print_pod_facts(to, st->info.pod_facts);
 	print_claims(to, st->info.claims);

@@ -123,7 +123,8 @@ static void add_warnings(struct frame *f, const struct status *st, const struct 
 {
 	const struct status_pool *pool = st ? st->info.enforcement : NULL;
 	const char *const warnings[] = {st ? status_disconnected(st) : NULL,
-		st ? st->info.journal : NULL, pool ? pool->problem : NULL};
+		st ? st->info.journal : NULL, st ? st->info.journal_writers : NULL,
+		pool ? pool->problem : NULL};
 
 	if (v->problem) {
 		frame_put_text(f, v, FRAME_WARNING, v->problem);

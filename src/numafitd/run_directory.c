@@ -1,6 +1,7 @@
 /* The run directory, and the lock in it that only one daemon can hold. */
 #include "daemon.h"
 
+#include <daemon-files/check_config.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -51,20 +52,17 @@ static int open_lock(const char *path)
 	return fd;
 }
 
-/* What is read from there is believed: the journal says which container has which CPUs. */
-static void warn_of_writers(const char *dir, const char *journal)
+static void warn_of_writers(const char *dir)
 {
-	const char *const paths[] = {dir, journal};
 	char text[512];
 	struct err e;
 
-	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-		if (file_check_own(paths[i], &e) == -EPERM)
-			log_line(LOG_WARN, "journal-not-ours",
-				"error=%s action=\"let root alone write the run directory and the "
-				"journal, remove the journal and restart numafitd: it takes over what "
-				"runs\"",
-				log_text(text, sizeof text, e.text));
+	for (unsigned at = 0; run_directory_next_writer(dir, &at, &e);)
+		log_line(LOG_WARN, "journal-not-ours",
+			"error=%s action=\"let root alone write the run directory, the journal and "
+			"the directories above, remove the journal and restart numafitd: it takes "
+			"over what runs\"",
+			log_text(text, sizeof text, e.text));
 }
 
 int run_directory_claim(struct daemon *d, struct err *e)
@@ -92,7 +90,7 @@ int run_directory_claim(struct daemon *d, struct err *e)
 	if (ftruncate(lock, 0) == 0)
 		(void)!dprintf(lock, "%d\n", (int)getpid());
 	d->run.lock = lock;
-	warn_of_writers(dir, d->run.journal_path);
+	warn_of_writers(dir);
 	return 0;
 }
 

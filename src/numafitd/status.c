@@ -90,6 +90,8 @@ char *status_document(const struct daemon *d)
 	struct status_quiet quiet;
 	struct moves moves;
 	struct snapshot snapshot;
+	struct err writers;
+	unsigned writer = 0;
 
 	info.enforcement = &pool;
 	info.quota = &quota;
@@ -99,6 +101,8 @@ char *status_document(const struct daemon *d)
 		info.moves = &moves;
 	if (d->recorder.error.code)
 		info.journal = d->recorder.error.text;
+	if (run_directory_next_writer(d->settings.run_directory, &writer, &writers))
+		info.journal_writers = writers.text;
 	info.pod_facts = services_pod_facts(d);
 	if (services_status(d, &kubelet))
 		info.kubelet = &kubelet;

@@ -220,6 +220,7 @@ function problemsOf(st) {
 	const all = [];
 	if (st.connection !== "ready") all.push(`The container runtime: ${st.connection}.`);
 	if (st.journal) all.push(`The journal cannot be written, and containers are refused: ${st.journal}`);
+	if (st.journal_writers) all.push(`Others than numafitd could have written the journal: ${st.journal_writers}`);
 	if (st.config?.refused) all.push(`The config file is not in force: ${st.config.refused}`);
 	if (st.config?.restart) all.push(`These settings wait for a restart: ${st.config.restart}`);
 	if (st.apiserver?.unusable) all.push(`The API server: ${st.apiserver.unusable}`);

@@ -1,11 +1,13 @@
 /* Names and ids of pods that are replaced in documents and lines of the log, and what is left. */
 #include <numafit-cli/redact_json.h>
 
+#include <numafit/mem.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #define UID "8d9b1c2d-1111-4222-8333-444455556666"
@@ -79,10 +81,50 @@ static void names_have_words_and_all_other_text_is_left_out(void **state)
 	redaction_free(r);
 }
 
+/* Each byte is looked at a few times, however the text is cut: a mebibyte takes 0.1 s at most. */
+static void a_mebibyte_is_redacted_in_two_seconds(void **state)
+{
+	static const struct {
+		const char *head, *again, *tail;
+	} cases[] = {
+		{"", "\\u0041", ""},
+		{"time=1 error=\"", "\\u0041", "\""},
+		{"time=1 pod=\"", "\\u0041", "\""},
+		{"time=1 pod=", "\\u0041", ""},
+		{"time=1 ", "\\u0041", "="},
+		{"{\"pod\":\"", "\\u0041", "\"}"},
+		{"{\"text\":\"", "\\u0041", "\"}"},
+		{"time=1 pod=\"", "\\", "\""},
+		{"time=1 ", "a=b ", ""},
+		{"time=1 ", " =", ""},
+		{"time=1 uid=\"", "~/a ", "\""},
+		{"{\"settings\":{\"namespaces\":\"names=", "a*,", "\"}}"},
+		{"{\"settings\":{\"namespaces\":\"", "names=a; ", "\"}}"},
+	};
+	enum { BYTES = 1 << 20, ROOM = 64 };
+	auto_free char *text = malloc(BYTES + 2 * ROOM);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const size_t each = strlen(cases[i].again);
+		char *at = stpcpy(text, cases[i].head);
+
+		for (size_t n = 0; n < BYTES / each; n++)
+			at = stpcpy(at, cases[i].again);
+		(void)stpcpy(at, cases[i].tail);
+		struct redaction *r = redaction_new();
+		const clock_t before = clock();
+		free(redaction_apply(r, text));
+		assert_true(clock() - before < 2 * CLOCKS_PER_SEC);
+		redaction_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_have_words_and_all_other_text_is_left_out),
+		cmocka_unit_test(a_mebibyte_is_redacted_in_two_seconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

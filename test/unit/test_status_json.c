@@ -127,7 +127,8 @@ static const struct moves moves = {.found = true,
 		.to_cpus = {{0xc}},
 		.state = MOVE_UNDER_WAY}}};
 static const struct status_info info = {"0.1.0", "ready", "containerd v2.1", 1234, 77,
-	"/run/numafit/journal: No space left on device", "kubelet", &kubelet, &config, &apiserver,
+	"/run/numafit/journal: No space left on device",
+	"/run can be written by its group (mode 0775)", "kubelet", &kubelet, &config, &apiserver,
 	&claims, &dra, &shared_pool, &cfs_quota, &quiet, &moves,
 	{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, UINT64_MAX}, {{0x300}}};
 
@@ -159,6 +160,8 @@ static void the_document_agrees_with_ledger_and_snapshot(void **state)
 	assert_int_equal(st.info.uptime_ms, info.uptime_ms);
 	assert_int_equal(st.info.generation, info.generation);
 	assert_string_equal(st.info.journal, info.journal);
+	assert_string_equal(
+		st.info.journal_writers, "/run can be written by its group (mode 0775)");
 	assert_string_equal(st.info.pod_facts, "kubelet");
 	assert_string_equal(st.info.kubelet->device_plugin, "up");
 	assert_int_equal(st.info.kubelet->tokens, 62);
