@@ -273,10 +273,7 @@ static bool are_as_compact(
 	return true;
 }
 
-/* A hint may name CPUs, as Koordinator's does. The container gets these in place of *got where the
- * same rules take them out of the same free CPUs, and they take no more cores and caches from
- * others: a hint gives nothing that the request did not. */
-static void prefer_hinted_cpus(const struct way_in *w, const struct cpu_options *options,
+void admission_prefer_hinted_cpus(const struct way_in *w, const struct cpu_options *options,
 	const struct cpuset *from, const struct hint *affinity, struct cpuset *got)
 {
 	const struct books *b = w->b;
@@ -295,11 +292,10 @@ static void prefer_hinted_cpus(const struct way_in *w, const struct cpu_options 
 		*got = some;
 }
 
-/* What the container was given is known: the hint's NUMA nodes alone do not make it followed. */
-static void judge_cpus(struct way_in *w)
+void admission_judge_cpus(struct way_in *w, unsigned place)
 {
-	const struct ask *c = &w->pod->container[w->place];
-	struct grant *g = &w->out->of[w->place];
+	const struct ask *c = &w->pod->container[place];
+	struct grant *g = &w->out->of[place];
 
 	if (!c->advice || cpuset_empty(&c->advice->cpus) || !is_followed(&g->advice))
 		return;
@@ -331,7 +327,7 @@ static int give_cpus(struct way_in *w, const struct hint *affinity)
 				  &got, &e);
 	if (rc)
 		return refuse_allocation(w, e.text);
-	prefer_hinted_cpus(w, &options, &from, affinity, &got);
+	admission_prefer_hinted_cpus(w, &options, &from, affinity, &got);
 	w->out->of[w->place].cpus = got;
 	b->shared = cpuset_minus(b->shared, &got);
 	w->reusable_cpus = c->kind == CONTAINER_INIT ? cpuset_or(w->reusable_cpus, &got)
@@ -392,7 +388,7 @@ static int place_container(struct way_in *w, const struct grant *of_pod)
 		rc = give_devices(w, &g->affinity);
 	if (!rc)
 		rc = give_cpus(w, &g->affinity);
-	judge_cpus(w);
+	admission_judge_cpus(w, w->place);
 	return rc ? rc : give_memory(w, &g->affinity);
 }
 

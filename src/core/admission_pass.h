@@ -41,6 +41,14 @@ struct cpuset admission_usable_cpus(
 /* Cores for containers that come after this one, run beside it, and that the pod's affinity is for
  * as well. Zeros where each container is aligned by itself. */
 struct core_need admission_later_cores(const struct way_in *w, unsigned place);
+/* A hint may name CPUs, as Koordinator's does. The container that is dealt with, or the pod as one,
+ * gets these in place of *got where the same rules take them out of the same free CPUs, and they
+ * take no more cores and caches from others: a hint gives nothing that the request did not. */
+void admission_prefer_hinted_cpus(const struct way_in *w, const struct cpu_options *options,
+	const struct cpuset *from, const struct hint *affinity, struct cpuset *got);
+/* The CPUs of the container at that place are known: the hint's NUMA nodes alone do not make the
+ * hint followed. */
+void admission_judge_cpus(struct way_in *w, unsigned place);
 /* Whether the shared pool has as many CPUs as it is to keep. 0 or -EPERM with the refusal. */
 int admission_check_pool(struct way_in *w);
 

@@ -161,6 +161,7 @@ static int give_own_cpus(struct way_in *w, const struct hint *affinity)
 	if (cpus_allocate(
 		    b->t, &b->s->cpu_options, &from, count, NULL, affinity, w->budget, &got, &e))
 		return refuse_share(w, e.text);
+	admission_prefer_hinted_cpus(w, &b->s->cpu_options, &from, affinity, &got);
 	w->out->pod_cpus = got;
 	b->shared = cpuset_minus(b->shared, &got);
 	rc = admission_check_pool(w);
@@ -237,6 +238,8 @@ int admission_share_out(struct way_in *w, const struct grant *of_pod, struct bud
 	for (unsigned c = 0; c < g->nr; c++)
 		g->of[c] = *of_pod;
 	int rc = give_own_cpus(w, &of_pod->affinity);
+	for (unsigned c = 0; c < g->nr; c++)
+		admission_judge_cpus(w, c);
 	if (!rc)
 		rc = give_own_memory(w, &of_pod->affinity);
 	for (unsigned c = 0; c < g->nr && !rc; c++)

@@ -77,8 +77,8 @@ void decide_share(const struct ledger *l, const struct settings *s, const struct
 	answer_follow_with_pool(l, out);
 }
 
-/* Whether an entry is in force is up to the daemon's mode, and journals of 0.2.0 do not say it: this
- * is taken as recorded. Who is left as it runs was decided. */
+/* Whether an entry is in force is up to the daemon's mode, and journals of 0.2.0 do not say it:
+ * this is taken as recorded. Who is left as it runs was decided. */
 static void take_who_placed(const struct decision *then, struct decision *now)
 {
 	if (then->admit && now->admit && !decision_is_left(then) && !decision_is_left(now))

@@ -222,6 +222,63 @@ static void a_pod_decided_as_a_whole_gets_the_same_verdicts(void **state)
 	free(work);
 }
 
+/* Of its own 4 CPUs the pod gives 2 to one container, and the rest to the other one. */
+static void a_pod_with_resources_of_its_own_gets_the_cpus_that_a_hint_names(void **state)
+{
+	static const struct {
+		const char *names;
+		enum advice_verdict verdict;
+	} cases[] = {
+		{"22-23,54-55", ACCEPTED},
+		{"20-23", ADVICE_REPAIRED_CPUS}, /* of more cores than need be */
+		{"22,54", ADVICE_REPAIRED_CPUS},
+	};
+	const struct ask own = {
+		.guaranteed = true, .whole_pod = true, .name = "", .cpu_milli = 4000};
+	char *work = malloc(ADMIT_ARENA_BYTES);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct advice_ask advice = {ACCEPTED, ADVICE_PREFER, true, nodeset_of(5), {{0}}};
+		const struct ask parts[] = {
+			{.name = "a", .guaranteed = true, .cpu_milli = 2000, .advice = &advice},
+			{.name = "b", .advice = &advice},
+		};
+		const struct pod pod = {.sandbox_id = "own",
+			.uid = "own",
+			.ns = "",
+			.name = "",
+			.pod_level = true,
+			.own = &own,
+			.nr = 2,
+			.container = parts};
+		struct node *n = node_new(POLICY_RESTRICTED);
+		struct budget b = budget_of(n->s.merge_visit_budget);
+		struct decision whole, *of;
+		struct arena a;
+
+		n->s.device_plugin = false;
+		n->s.topology_scope = SCOPE_POD;
+		n->s.gates.pod_level_resources = n->s.gates.pod_level_resource_managers = true;
+		assert_int_equal(
+			cpuset_parse(&advice.cpus, cases[i].names, strlen(cases[i].names), NULL),
+			0);
+		arena_init_fixed(&a, work, ADMIT_ARENA_BYTES);
+		admit(&(struct admit_question){engine_ledger(n->g), &n->s, .pod = &pod}, &b, &a,
+			&whole, &of);
+		assert_true(whole.admit);
+		for (unsigned c = 0; c < 2; c++) {
+			assert_int_equal(of[c].nodes.bits, 0x20);
+			assert_int_equal(of[c].advice.verdict, cases[i].verdict);
+		}
+		const struct cpuset both = cpuset_or(of[0].cpus, &of[1].cpus);
+		assert_int_equal(cpuset_count(&both), 4);
+		assert_int_equal(cpuset_equal(&both, &advice.cpus), cases[i].verdict == ACCEPTED);
+		node_free(n);
+	}
+	free(work);
+}
+
 static void a_hint_is_ignored_when_the_setting_is_off(void **state)
 {
 	const struct advice_ask advice = {ADVICE_REJECTED_UID, ADVICE_OFF, true, {0x20}, {{0}}};
@@ -516,6 +573,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_verdict_has_its_consequence),
 		cmocka_unit_test(a_pod_decided_as_a_whole_gets_the_same_verdicts),
+		cmocka_unit_test(a_pod_with_resources_of_its_own_gets_the_cpus_that_a_hint_names),
 		cmocka_unit_test(a_hint_is_ignored_when_the_setting_is_off),
 		cmocka_unit_test(in_pod_scope_the_other_containers_follow_the_first),
 		cmocka_unit_test(a_container_that_is_started_again_keeps_its_verdict),
