@@ -38,6 +38,7 @@ int machine_from_numa(struct topo *t, struct err *e)
 	topo_init(t, "libnuma");
 	if (numa_available() < 0)
 		return err_set(e, ENOSYS, "libnuma: no NUMA calls here");
+	numa_node_to_cpu_update(); /* CPUs may have come or gone since the last call */
 	struct bitmask *mask = numa_allocate_cpumask();
 	for (unsigned id = 0; rc >= 0 && id <= (unsigned)numa_max_node(); id++) {
 		if (!numa_bitmask_isbitset(numa_nodes_ptr, id))
