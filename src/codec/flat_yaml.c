@@ -326,20 +326,36 @@ static int flat_refuse_text(
 		parser->problem ? parser->problem : "no YAML");
 }
 
+/* The length of what libyaml takes for the end of a line at s (YAML 1.1, 5.4): LF, CR, CR LF, NEL,
+ * and Unicode's separators of lines and paragraphs. 0: the line goes on. */
+static size_t line_break_at(const char *s, size_t len)
+{
+	static const char *const breaks[] = {
+		"\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+
+	for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
+		const size_t nr = strlen(breaks[i]);
+
+		if (nr <= len && !memcmp(s, breaks[i], nr))
+			return nr;
+	}
+	return 0;
+}
+
 /* libyaml compares each %TAG line with all before. A line amid a quoted text may begin with '%',
  * too, and is counted: libyaml alone knows the difference, and a few are allowed. */
 static int refuse_many_directives(const char *text, size_t len, struct err *e)
 {
-	const char *at = text, *end = text + len;
 	unsigned line = 1, nr = 0;
+	bool begins = true;
 
-	for (; at < end; line++) {
-		if (*at == '%' && nr++ == YAML_DIRECTIVES_MAX)
+	for (size_t at = 0, end; at < len; at += end ? end : 1) {
+		if (begins && text[at] == '%' && nr++ == YAML_DIRECTIVES_MAX)
 			return err_set(e, E2BIG, "line %u: more than %d lines begin with '%%'",
 				line, YAML_DIRECTIVES_MAX);
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-
-		at = newline ? newline + 1 : end;
+		end = line_break_at(text + at, len - at);
+		begins = end;
+		line += begins;
 	}
 	return 0;
 }

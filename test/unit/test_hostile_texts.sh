@@ -62,7 +62,15 @@ done
 printf '[' | repeated "$dir/lists" 'a: ' $large
 printf '{"a":' | repeated "$dir/json" '' $large
 awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%%TAG !%d! x\n", i; print "--- {a: 1}" }' >"$dir/tags"
-for text in lists json tags; do
+# libyaml ends a line at CR, NEL and Unicode's separators, too
+tags_between() { # FILE BREAK
+	awk -v between="$2" 'BEGIN { for (i = 0; i < 200000; i++) printf "%%TAG !%d! x%s", i, between; print "\n--- {a: 1}" }' >"$1"
+}
+tags_between "$dir/tags-cr" "$(printf '\r')"
+tags_between "$dir/tags-nel" "$(printf '\302\205')"
+tags_between "$dir/tags-ls" "$(printf '\342\200\250')"
+tags_between "$dir/tags-ps" "$(printf '\342\200\251')"
+for text in lists json tags tags-cr tags-nel tags-ls tags-ps; do
 	refused 2 whatif $text
 done
 refused 1 decide json
