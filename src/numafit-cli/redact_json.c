@@ -82,7 +82,6 @@ static const char *const kept_keys[] = {
 	"found_cpus",
 	"found_mems",
 	"free",
-	"frequencies_not",
 	"frequency_cpus",
 	"from",
 	"from_cpus",
@@ -92,10 +91,8 @@ static const char *const kept_keys[] = {
 	"held",
 	"hint",
 	"interrupts",
-	"interrupts_not",
 	"irq_cpus",
 	"isolated",
-	"journal",
 	"keep_connected",
 	"kind",
 	"left",
@@ -163,7 +160,6 @@ static const char *const kept_keys[] = {
 	"wish_memory_policy",
 	"wish_movable",
 	"wish_spread",
-
 };
 static const struct {
 	const char *key;

@@ -35,6 +35,10 @@ static void names_have_words_and_all_other_text_is_left_out(void **state)
 		 "\"b\":true,\"other\":{\"deep\":\"ab\"}}",
 			"{\"op\":\"hold\",\"message\":\"\",\"why\":[\"\",\"\"],\"n\":1.5,\"b\":true,"
 			"\"other\":{\"deep\":\"\"}}"},
+		{"{\"journal\":\"/ab/journal: No space left on device\",\"quiet\":{"
+		 "\"interrupts_not\":\"/ab: x\",\"frequencies_not\":\"/ab: x\"}}",
+			"{\"journal\":\"\",\"quiet\":{\"interrupts_not\":\"\","
+			"\"frequencies_not\":\"\"}}"},
 		{"{\"name\":\"ab\",\"uid\":\"" UID "\"}", "{\"name\":\"pod-1\",\"uid\":\"id-1\"}"},
 		{"{\"name\":\"ab\",\"cpu_milli\":1}", "{\"name\":\"container-1\",\"cpu_milli\":1}"},
 		{"{\"name\":\"a/gpu\",\"devices\":[{\"id\":\"GPU-1\",\"has_topology\":true}]}",
