@@ -69,19 +69,34 @@ void confined_look_at(struct daemon *d, const struct holding *h, const struct cp
 		note_confined(&kind[CONFINED_BY_AFFINITY], &may, name);
 }
 
+/* Some containers of the pool are to run on just these CPUs: those that keep to one NUMA node, or
+ * on reserved CPUs. numafitd's own container may be such a container. */
+static bool are_given_in_pool(const struct ledger *l, const struct cpuset *cpus)
+{
+	bool given = cpuset_equal(&ledger_view(l)->pool, cpus);
+
+	for (size_t i = 0; i < ledger_count(l) && !given; i++) {
+		const struct holding *h = ledger_at(l, i);
+		const struct cpuset part = ledger_cpus_of(l, h);
+
+		given = !h->decision.exclusive && cpuset_equal(&part, cpus);
+	}
+	return given;
+}
+
 /* numafitd's own process stands for the containers whose processes it cannot see, if numafitd runs
  * in the pool, too. */
 static void look_at_ourselves(struct daemon *d)
 {
 	struct confined *c = &d->follow.confined;
-	const struct cpuset *pool = &ledger_view(engine_ledger(d->engine))->pool;
+	const struct ledger *l = engine_ledger(d->engine);
 	struct cpuset may;
 
 	if (!c->hidden || c->seen || c->kind[CONFINED_BY_CGROUP].now ||
 		affinity_read(d->follow.confined.root, 0, &may, NULL))
 		return;
-	may = cpuset_and(may, pool);
-	if (!cpuset_empty(&may) && !cpuset_equal(&may, pool))
+	may = cpuset_and(may, &ledger_view(l)->pool);
+	if (!cpuset_empty(&may) && !are_given_in_pool(l, &may))
 		note_confined(&c->kind[CONFINED_BY_AFFINITY], &may, "numafitd");
 }
 

@@ -528,6 +528,29 @@ static void without_the_hosts_processes_numafitds_own_affinity_counts(void **sta
 	rig_free(r);
 }
 
+/* numafitd's own container may be kept to one NUMA node, as every Burstable container is here. */
+static void numafitd_on_the_cpus_of_its_own_container_is_not_confined(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	char cpus[CPUSET_TEXT_MAX];
+
+	(void)state;
+	r->d.settings.burstable = BURSTABLE_ONE_NODE;
+	struct box *own = start_box(r, 1, 0);
+	wait_until(r, all_are_as_held);
+	const struct cpuset given = ledger_cpus_of(engine_ledger(r->d.engine), held(r, own));
+
+	assert_int_equal(cpuset_count(&given), 8);
+	put_process(r, "self", cpuset_format(&given, cpus, sizeof cpus));
+	put_cgroup(r, own, "cgroup.procs", "0\n0\n");
+	r->answers = 0;
+	wait_until(r, rounds_have_passed);
+	assert_int_equal(pool_status(&r->d).nr_confined, 0);
+	put_process(r, "self", "0-1,8-9");
+	wait_until(r, numafitd_is_confined);
+	rig_free(r);
+}
+
 /* A cpuset may be on its way when the sweep looks: one round is no finding. */
 static void what_one_round_finds_confined_is_not_reported(void **state)
 {
@@ -576,6 +599,7 @@ int main(void)
 		cmocka_unit_test(a_confined_runtime_is_logged_once),
 		cmocka_unit_test(what_one_round_finds_confined_is_not_reported),
 		cmocka_unit_test(without_the_hosts_processes_numafitds_own_affinity_counts),
+		cmocka_unit_test(numafitd_on_the_cpus_of_its_own_container_is_not_confined),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
