@@ -115,6 +115,7 @@ static const char *const kept_keys[] = {
 	"op",
 	"owner",
 	"pid",
+	"placed_by",
 	"pod_facts",
 	"pod_resources",
 	"pods",

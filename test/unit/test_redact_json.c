@@ -35,6 +35,8 @@ static void names_have_words_and_all_other_text_is_left_out(void **state)
 		 "\"b\":true,\"other\":{\"deep\":\"ab\"}}",
 			"{\"op\":\"hold\",\"message\":\"\",\"why\":[\"\",\"\"],\"n\":1.5,\"b\":true,"
 			"\"other\":{\"deep\":\"\"}}"},
+		{"{\"core_rule\":\"whole\",\"decision\":{\"placed_by\":\"shadow\"}}",
+			"{\"core_rule\":\"whole\",\"decision\":{\"placed_by\":\"shadow\"}}"},
 		{"{\"journal\":\"/ab/journal: No space left on device\",\"quiet\":{"
 		 "\"interrupts_not\":\"/ab: x\",\"frequencies_not\":\"/ab: x\"}}",
 			"{\"journal\":\"\",\"quiet\":{\"interrupts_not\":\"\","
