@@ -268,10 +268,13 @@ static void an_error_arrives_with_its_text(void **state)
 	struct world *w = *state;
 
 	for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
+		char shown[64]; /* the kubelet logs the text: a control character is replaced */
+
 		(void)err_set(&w->refuse, cases[n].error, "token n\xc3\xb6 %zu\nis 100 %%", n);
+		(void)snprintf(shown, sizeof shown, "token n\xc3\xb6 %zu?is 100 %%", n);
 		struct seen *s = allocate_first(w, 1);
 		assert_int_equal(s->code, cases[n].code);
-		assert_string_equal(s->text, w->refuse.text);
+		assert_string_equal(s->text, shown);
 		assert_int_equal(s->nr_messages, 0);
 		assert_int_equal(s->nr_ended, 1);
 	}
