@@ -168,6 +168,53 @@ static void a_daemon_that_ends_meanwhile_is_no_success_either(void **state)
 	assert_null(strstr(printed, "moved\n"));
 }
 
+/* A daemon that is somebody else's, or a bundle's: what the program prints of its answers has no
+ * control character but newline and tab. */
+static void what_a_daemon_says_does_not_command_the_terminal(void **state)
+{
+	static const char *const answers[] = {
+		DOCUMENT("moving\\u001b[31m", MOVE("moving")),
+		DOCUMENT("done", MOVE("moved\\u001b[31m")),
+		DOCUMENT("failed",
+			"{\"namespace\":\"\\u001b[31m\",\"pod\":\"\\u001b]0;x\\u0007\","
+			"\"container\":\"\\u009b\\u202e\",\"id\":\"1\",\"memory\":1048576,"
+			"\"from_cpus\":\"8-9\",\"from_nodes\":\"\\u001b[31m\",\"to_cpus\":\"6-7\","
+			"\"to_nodes\":\"\\u001b[31m\",\"milliseconds\":1,\"state\":\"undone\","
+			"\"why\":\"\\u001b[31m\"}"),
+		"{\"error\":\"\\u001b[31m\\u009b\"}\n",
+		"\x1b[31m not a document\n",
+		"{\"\x1b[31m\xc2\x9b\":1}\n",
+	};
+	enum { NR_FORMS = 4 };
+	static const char *const forms[NR_FORMS] = {"", " -o json", " --apply", " --apply -o json"};
+	const char *build = getenv("BUILD");
+	char command[3 * PATH_BYTES], printed[PRINTED_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < NR_FORMS * sizeof answers / sizeof *answers; i++) {
+		const char *form = forms[i % NR_FORMS], *said = answers[i / NR_FORMS];
+		const struct exchange x[] = {
+			{strstr(form, "apply") ? "defrag apply 3\n" : "defrag plan 3\n", said},
+			{0}};
+		int status;
+		pid_t child = serve(x);
+
+		(void)snprintf(command, sizeof command, "%s/numafit defrag --socket %s%s 2>&1",
+			build ? build : "build/debug", path, form);
+		FILE *f = popen(command, "r");
+		assert_non_null(f);
+		printed[fread(printed, 1, sizeof printed - 1, f)] = '\0';
+		(void)pclose(f);
+		(void)kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(unlink(path), 0);
+		assert_true(strlen(printed) > 0);
+		assert_null(strpbrk(printed, "\x1b\a\b\r\x7f"));
+		assert_null(strstr(printed, "\xc2\x9b"));
+		assert_null(strstr(printed, "\xe2\x80\xae"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +222,7 @@ int main(void)
 		cmocka_unit_test(a_program_has_the_document_of_the_end_alone),
 		cmocka_unit_test(a_move_that_was_undone_is_no_success),
 		cmocka_unit_test(a_daemon_that_ends_meanwhile_is_no_success_either),
+		cmocka_unit_test(what_a_daemon_says_does_not_command_the_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
