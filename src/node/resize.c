@@ -190,18 +190,18 @@ static int grow_cpus_by_wish(struct change *c)
 
 /* Of the sets of nodes that are as narrow as *nodes, one that keeps CPUs and memory together:
  * within the nodes of its memory, else around them. */
-static int move_to_memory(struct change *c, struct nodeset *nodes)
+static int move_to_memory(struct change *c, const struct cpuset *usable, struct nodeset *nodes)
 {
 	struct cpuset beside = topo_cpus_of(c->t, c->memory);
 	struct nodeset on = nodeset_and(c->memory, c->around), other = *nodes;
 	int rc = 0;
 
-	beside = cpuset_and(beside, &c->present);
+	beside = cpuset_and(beside, usable);
 	const unsigned nr = cpus_count_near(c->t, &c->options, &beside, &beside, c->count);
 	if (nr == c->count)
 		rc = nodes_for(c, &beside, (struct nodeset){0}, c->count, &beside, 0, &other);
 	else
-		rc = nodes_for(c, &c->present, on, c->count, &c->present, 0, &other);
+		rc = nodes_for(c, usable, on, c->count, usable, 0, &other);
 	if (!rc && nodeset_count(other) == nodeset_count(*nodes))
 		*nodes = other;
 	return rc;
@@ -209,20 +209,22 @@ static int move_to_memory(struct change *c, struct nodeset *nodes)
 
 static int shrink_cpus(struct change *c)
 {
+	/* another program may have given it parts of cores: by core these are not kept */
+	const struct cpuset usable = cpus_usable(c->t, &c->options, &c->present);
 	struct nodeset nodes;
 	struct err e;
 
 	if (cpus_by_core(&c->options) && /* no part of a core of its own is given up */
 		cpus_check_whole_cores(c->t, &c->options, &c->present, c->count, &e))
 		return decision_refuse(c->d, REFUSED_ON_BOOKS, "SMTAlignmentError", "%s", e.text);
-	int rc = nodes_for(c, &c->present, (struct nodeset){0}, c->count, &c->present, 0, &nodes);
+	int rc = nodes_for(c, &usable, (struct nodeset){0}, c->count, &usable, 0, &nodes);
 
 	if (!rc && !nodeset_empty(c->memory))
-		rc = move_to_memory(c, &nodes);
+		rc = move_to_memory(c, &usable, &nodes);
 	if (rc)
 		return rc;
 	c->d->cpus = (struct cpuset){0};
-	c->free = c->present;
+	c->free = usable;
 	(void)take_on_nodes(c, nodes, nodes, c->count, &c->d->cpus);
 	c->d->preferred = is_preferred(c, nodes);
 	return 0;

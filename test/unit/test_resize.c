@@ -292,6 +292,24 @@ static void full_pcpus_only_never_splits_a_core(void **state)
 	node_free(n);
 }
 
+/* Another program has given it parts of cores on one NUMA node, and a core on the other one. */
+static void fewer_cpus_are_whole_cores_where_some_were_parts(void **state)
+{
+	struct node *n = node_new(POLICY_BEST_EFFORT);
+	struct request req = ask("c", QOS_GUARANTEED, 2000, 0);
+	struct cpuset cpus = {0};
+	char list[CPUSET_TEXT_MAX];
+
+	(void)state;
+	n->s.cpu_options.full_pcpus_only = true;
+	assert_int_equal(cpuset_parse(&cpus, "0-1,4,36", strlen("0-1,4,36"), NULL), 0);
+	occupy(n, "c", cpus);
+	const struct decision d = change(n, &req);
+	assert_true(d.admit);
+	assert_string_equal(cpuset_format(&d.cpus, list, sizeof list), "4,36");
+	node_free(n);
+}
+
 static void random_changes_keep_the_ledger_sound(void **state)
 {
 	static const enum topology_policy policies[] = {
@@ -336,6 +354,7 @@ int main(void)
 		cmocka_unit_test(memory_grows_where_it_is_or_not_at_all),
 		cmocka_unit_test(full_pcpus_only_grows_by_whole_cores),
 		cmocka_unit_test(full_pcpus_only_never_splits_a_core),
+		cmocka_unit_test(fewer_cpus_are_whole_cores_where_some_were_parts),
 		cmocka_unit_test(random_changes_keep_the_ledger_sound),
 	};
 
