@@ -161,7 +161,7 @@ static const struct foreign_wish {
 		NULL, false},
 	{"cpu-shared" CRIO, {"enable", "enable"}, {"disable", "disable"}, "cpus", "own+shared",
 		NULL, true},
-	{"cpu-c-states" CRIO, {NULL, NULL}, {NULL, NULL}, "quiet", NULL,
+	{"cpu-c-states" CRIO, {NULL, NULL}, {"enable", "enable"}, "quiet", NULL,
 		PREFIX "quiet: frequency=PROFILE, with a profile that limits maxIdleLatencyUs",
 		false},
 	{"cpu-freq-governor" CRIO, {NULL, NULL}, {NULL, NULL}, "quiet", NULL,

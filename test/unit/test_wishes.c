@@ -218,6 +218,18 @@ static void annotations_of_others_are_not_said(void **state)
 	}
 }
 
+static void c_states_that_cri_o_leaves_enabled_are_no_wish(void **state)
+{
+	struct read r;
+
+	(void)state;
+	take(&r, "quiet", "cpu-c-states.crio.io", "enable", NULL, NULL);
+	assert_null(r.ask.odd_wish);
+	assert_null(r.ignored.odd);
+	assert_string_equal(r.ask.wishes.quiet, "");
+	arena_fini(&r.a);
+}
+
 static void a_form_of_cri_o_for_one_container_comes_before_the_plain_one(void **state)
 {
 	struct read r;
@@ -518,6 +530,7 @@ int main(void)
 		cmocka_unit_test(annotations_that_nothing_follows_are_said),
 		cmocka_unit_test(annotations_of_others_are_not_said),
 		cmocka_unit_test(a_form_of_cri_o_for_one_container_comes_before_the_plain_one),
+		cmocka_unit_test(c_states_that_cri_o_leaves_enabled_are_no_wish),
 		cmocka_unit_test(what_is_not_allowed_counts_as_not_there),
 		cmocka_unit_test(a_value_that_is_none_is_named_with_those_that_there_are),
 		cmocka_unit_test(hostile_values_are_refused_and_nothing_else),
