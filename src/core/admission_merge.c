@@ -146,6 +146,24 @@ static unsigned strictest_place(const struct way_in *w, bool pod_scope)
 	return w->place;
 }
 
+static bool takes_whole_cores(const struct way_in *w, unsigned place)
+{
+	const struct wishes *wishes = &w->pod->container[place].wishes;
+	const struct cpu_options options = wishes_cpu_options(wishes, &w->b->s->cpu_options);
+
+	return cpus_by_core(&options);
+}
+
+/* One more container of the pod; a container that takes no whole cores needs none of a certain
+ * size. */
+static void add_need(const struct way_in *w, unsigned place, struct core_need *need)
+{
+	if (takes_whole_cores(w, place))
+		core_need_add(need, pod_exclusive_cpus(w->pod, place));
+	else
+		need->count += pod_exclusive_cpus(w->pod, place);
+}
+
 struct core_need admission_later_cores(const struct way_in *w, unsigned place)
 {
 	const bool stays = w->pod->container[place].kind != CONTAINER_INIT;
@@ -153,7 +171,7 @@ struct core_need admission_later_cores(const struct way_in *w, unsigned place)
 
 	for (unsigned c = place + 1; w->by_pod && stays && c < w->pod->nr; c++)
 		if (w->pod->container[c].kind != CONTAINER_INIT)
-			core_need_add(&need, pod_exclusive_cpus(w->pod, c));
+			add_need(w, c, &need);
 	return need;
 }
 
@@ -162,12 +180,18 @@ struct core_need admission_later_cores(const struct way_in *w, unsigned place)
 static struct core_need cores_for_pod(const struct way_in *w, unsigned cpus)
 {
 	struct core_need beside = {0}, all = {0};
+	bool of_cores = true;
 
-	core_need_add(&all, cpus);
+	for (unsigned c = 0; !w->pod->own && c < w->pod->nr; c++)
+		of_cores = of_cores && takes_whole_cores(w, c);
+	if (of_cores)
+		core_need_add(&all, cpus);
+	else
+		all.count = cpus;
 	for (unsigned c = 0; !w->pod->own && c < w->pod->nr; c++) {
 		struct core_need with = beside;
 
-		core_need_add(&with, pod_exclusive_cpus(w->pod, c));
+		add_need(w, c, &with);
 		all = core_need_max(all, &with);
 		if (w->pod->container[c].kind != CONTAINER_INIT)
 			beside = with;

@@ -354,7 +354,56 @@ static void containers_of_a_pod_are_aligned_together_on_whole_cores(void **state
 	assert_true(admitted > 20 && refused > 20);
 }
 
-/* Eight cores of two threads and sixteen of one, CPU 1 reserved. */
+/* Eight cores of two threads and sixteen of one. */
+static struct house *hybrid_new(enum topology_policy policy, const char *reserved)
+{
+	struct house *h = calloc(1, sizeof *h);
+	const struct engine_hooks hooks = {.record = keep_record};
+	struct err e;
+
+	topo_init(&h->t, "hybrid");
+	assert_int_equal(topo_add_node(&h->t, 0, &e), 0);
+	for (unsigned cpu = 0; cpu < 32; cpu++)
+		assert_int_equal(
+			topo_add_cpu(&h->t, cpu, 0, cpu < 16 ? cpu / 2 : cpu, 0, 0, &e), 0);
+	assert_int_equal(topo_set_memory(&h->t, 0, 0, GIB(64), &e), 0);
+	assert_int_equal(topo_seal(&h->t, &e), 0);
+	h->s = settings_of(policy);
+	h->s.memory_manager_policy = MANAGER_NONE;
+	h->s.reserved_cpus = list(reserved);
+	h->g = engine_new(&h->t, &h->s, &hooks);
+	return h;
+}
+
+/* The E cores are reserved: the one wishes for whole P cores, and the other one for nothing. */
+static void a_container_without_the_wish_needs_no_core_of_its_size(void **state)
+{
+	const struct ask part[] = {
+		{.name = "a",
+			.cpu_milli = 4000,
+			.cpu_limit_milli = 4000,
+			.kind = CONTAINER_APP,
+			.wishes.cores = WISH_CORES_WHOLE},
+		{.name = "b", .cpu_milli = 1000, .cpu_limit_milli = 1000, .kind = CONTAINER_APP},
+	};
+	const struct pod pod = {.sandbox_id = "p",
+		.uid = "p",
+		.name = "p",
+		.ns = "default",
+		.qos = QOS_GUARANTEED,
+		.nr = 2,
+		.container = part};
+	struct house *h = hybrid_new(POLICY_SINGLE_NUMA_NODE, "16-31");
+	struct decision d;
+
+	(void)state;
+	h->s.topology_scope = SCOPE_POD;
+	engine_run_pod(h->g, 0, &pod, &d);
+	if (!d.admit)
+		fail_msg("%s", d.message);
+	house_free(h);
+}
+
 static void p_and_e_cores_are_given_whole(void **state)
 {
 	static const struct {
@@ -367,23 +416,10 @@ static void p_and_e_cores_are_given_whole(void **state)
 			"are no number of whole ones that are free"},
 		{2, "6-7", NULL},
 	};
-	struct house *h = calloc(1, sizeof *h);
-	const struct engine_hooks hooks = {.record = keep_record};
-	struct err e;
+	struct house *h = hybrid_new(POLICY_NONE, "1");
 
 	(void)state;
-	topo_init(&h->t, "hybrid");
-	assert_int_equal(topo_add_node(&h->t, 0, &e), 0);
-	for (unsigned cpu = 0; cpu < 32; cpu++)
-		assert_int_equal(
-			topo_add_cpu(&h->t, cpu, 0, cpu < 16 ? cpu / 2 : cpu, 0, 0, &e), 0);
-	assert_int_equal(topo_set_memory(&h->t, 0, 0, GIB(64), &e), 0);
-	assert_int_equal(topo_seal(&h->t, &e), 0);
-	h->s = settings_of(POLICY_NONE);
-	h->s.memory_manager_policy = MANAGER_NONE;
 	h->s.cpu_options.full_pcpus_only = true;
-	h->s.reserved_cpus = list("1");
-	h->g = engine_new(&h->t, &h->s, &hooks);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct update_list ups = {0};
 		struct request req = ask_of(h, &h->guest[i], cases[i].cpus);
@@ -405,6 +441,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(p_and_e_cores_are_given_whole),
+		cmocka_unit_test(a_container_without_the_wish_needs_no_core_of_its_size),
 		cmocka_unit_test(no_core_is_cut_and_what_is_refused_could_not_be_given),
 		cmocka_unit_test(containers_of_a_pod_are_aligned_together_on_whole_cores),
 	};
