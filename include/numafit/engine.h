@@ -263,17 +263,20 @@ int engine_note_kept(struct engine *g, int64_t now_ms, enum kept_kind kind, cons
  * changed. Unknown ids are fine. */
 void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request *req);
 
-/* What a pod's spec alone says of one of its containers. */
+/* What a pod's spec and the kubelet's PodResources alone say of one of the pod's containers. */
 struct container_facts {
 	enum container_kind kind;
 	unsigned place;  /* as in struct ask */
 	bool pod_level;  /* its pod has resources of its own, */
 	bool guaranteed; /* of which the container has a part for itself */
 	bool has_devices;
+	enum devices_shown devices;
+	const char *shares; /* as in struct request; the kubelet may show these later, too */
 };
 /* The facts of a container have become known, or have changed, after its entry was made: the entry
- * has them from now on. Where they change how many CPUs the running container has for itself the
- * container is placed anew, and never refused: its update is due. A container that is part of a pod
+ * has them from now on. Where they change how many CPUs the running container has for itself, or
+ * on which claims the container runs, the container is placed anew, and never refused: its update
+ * is due. A container that is part of a pod
  * that was decided as a whole has these facts already, and one that does not run yet gets them once
  * it does. True if the entry has changed. */
 bool engine_join_facts(struct engine *g, int64_t now_ms, const char *container_id,

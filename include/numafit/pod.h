@@ -22,6 +22,11 @@ enum qos qos_from_cgroup_parent(const char *cgroup_parent);
 enum container_kind { CONTAINER_APP, CONTAINER_INIT, CONTAINER_SIDECAR, NR_CONTAINER_KINDS };
 extern const char *const container_kind_words[NR_CONTAINER_KINDS]; /* "app", "init", "sidecar" */
 
+/* Whether what has_devices says of a container was shown by its pod's spec, the kubelet or the
+ * runtime, or is true only because neither has shown yet what the container has. */
+enum devices_shown { DEVICES_SHOWN, DEVICES_NOT_SHOWN_YET, NR_DEVICES_SHOWN };
+extern const char *const devices_shown_words[NR_DEVICES_SHOWN]; /* "shown", "not-shown-yet" */
+
 /* Bytes of one kind of memory; page_bytes 0 is ordinary memory. */
 struct memory_ask {
 	uint64_t page_bytes;
@@ -69,6 +74,7 @@ struct ask {
 	 * is not. A device that nobody shows counts as none: one without a node, where neither its
 	 * pod's spec nor the kubelet's PodResources is read (gather_container()). */
 	bool has_devices;
+	enum devices_shown devices; /* whether has_devices is known */
 	/* It is a share of a ResourceClaim that asks (shares.h), and none of the containers: the
 	 * NUMA node that a scheduler has chosen for it. Empty: it is none. */
 	struct nodeset share_of;
@@ -88,6 +94,9 @@ int ask_read_memory(struct memory_ask memory[TOPO_KINDS], unsigned *nr, uint64_t
 
 /* Whether both ask for the same memory, as requests have it. */
 bool ask_same_memory(const struct ask *a, const struct ask *b);
+/* A container that was shown to have a device has it for as long as the container lasts: *entry is
+ * what was known of the container before. */
+void ask_keep_devices(struct ask *c, const struct ask *entry);
 
 struct key_value {
 	const char *key, *value;

@@ -56,6 +56,11 @@ const char *const container_kind_words[NR_CONTAINER_KINDS] = {
 	[CONTAINER_SIDECAR] = "sidecar",
 };
 
+const char *const devices_shown_words[NR_DEVICES_SHOWN] = {
+	[DEVICES_SHOWN] = "shown",
+	[DEVICES_NOT_SHOWN_YET] = "not-shown-yet",
+};
+
 unsigned ask_memory(const struct ask *c, struct memory_ask out[TOPO_KINDS])
 {
 	unsigned nr = 0;
@@ -87,6 +92,14 @@ int ask_read_memory(struct memory_ask memory[TOPO_KINDS], unsigned *nr, uint64_t
 	if (!rc)
 		memory[(*nr)++] = (struct memory_ask){page_bytes, bytes};
 	return rc;
+}
+
+void ask_keep_devices(struct ask *c, const struct ask *entry)
+{
+	if (!entry->has_devices || entry->devices != DEVICES_SHOWN)
+		return;
+	c->has_devices = true;
+	c->devices = DEVICES_SHOWN;
 }
 
 bool ask_same_memory(const struct ask *a, const struct ask *b)

@@ -1,16 +1,24 @@
 /* Facts of containers that come late: a runtime shows neither a container's kind nor which part of
- * its pod's own resources is the container's; the pod's spec does, which may be known only after
- * the container was taken into the ledger. */
+ * its pod's own resources is the container's, and some runtimes do not show claims; the pod's spec
+ * and the kubelet do, which may say so only after the container was taken into the ledger. */
 #include "engine_state.h"
 
+#include <numafit/text.h>
+
 enum { TEXTS_BYTES = 1 << 20 };
+
+static bool has_same_shares(const char *a, const char *b)
+{
+	return !a == !b && (!a || text_equal(a, b));
+}
 
 static bool has_facts(const struct request *req, const struct container_facts *f)
 {
 	const struct ask *ask = &req->ask;
 
 	return ask->kind == f->kind && ask->place == f->place && ask->guaranteed == f->guaranteed &&
-	       req->pod.pod_level == f->pod_level && ask->has_devices == f->has_devices;
+	       req->pod.pod_level == f->pod_level && ask->has_devices == f->has_devices &&
+	       ask->devices == f->devices && has_same_shares(req->shares, f->shares);
 }
 
 static void take_facts(struct request *req, const struct container_facts *f)
@@ -19,7 +27,20 @@ static void take_facts(struct request *req, const struct container_facts *f)
 	req->ask.place = f->place;
 	req->ask.guaranteed = f->guaranteed;
 	req->ask.has_devices = f->has_devices;
+	req->ask.devices = f->devices;
+	if (!has_same_shares(req->shares, f->shares))
+		req->shares = f->shares;
 	req->pod.pod_level = f->pod_level;
+}
+
+/* What claims give a container is not left as the container runs. */
+static bool may_stay(const struct holding *h, const struct request *known)
+{
+	const bool same = request_exclusive_cpus(known) == request_exclusive_cpus(&h->request) &&
+			  request_pins_memory(known) == request_pins_memory(&h->request);
+
+	return has_same_shares(known->shares, h->request.shares) &&
+	       (same || decision_is_left(&h->decision) || !decision_is_booked(&h->decision));
 }
 
 /* The entry is the same but for the facts. */
@@ -60,10 +81,7 @@ bool engine_join_facts(struct engine *g, int64_t now_ms, const char *container_i
 	struct request known = engine_request_in(&a, h, container_id);
 	take_facts(&known, facts);
 	known.cpus = known.mems = "";
-	const bool same = request_exclusive_cpus(&known) == request_exclusive_cpus(&h->request) &&
-			  request_pins_memory(&known) == request_pins_memory(&h->request);
-	const bool stays =
-		same || decision_is_left(&h->decision) || !decision_is_booked(&h->decision);
+	const bool stays = may_stay(h, &known);
 	const bool waits = !stays && (h->starting || h->state != HOLDING_LIVE);
 
 	if (!waits)

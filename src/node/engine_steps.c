@@ -153,7 +153,7 @@ void engine_learn(const struct holding *h, struct request *req)
 	req->ask.kind = h->request.ask.kind;
 	req->ask.place = h->request.ask.place;
 	req->ask.guaranteed = h->request.ask.guaranteed;
-	req->ask.has_devices = req->ask.has_devices || h->request.ask.has_devices;
+	ask_keep_devices(&req->ask, &h->request.ask);
 	req->ask.wishes = h->request.ask.wishes; /* as they were allowed when it came */
 	req->ask.wishes_nodes = h->request.ask.wishes_nodes;
 	req->pod.pod_level = h->request.pod.pod_level;

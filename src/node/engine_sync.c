@@ -189,7 +189,9 @@ static int64_t know_what_lasts(
 {
 	const struct holding *h = ledger_find(g->ledger, req->container_id);
 
-	known->ask.has_devices = request_has_devices(req) || (h && h->request.ask.has_devices);
+	known->ask.has_devices = request_has_devices(req);
+	if (h)
+		ask_keep_devices(&known->ask, &h->request.ask);
 	return h ? h->decision.moved_ms : 0;
 }
 

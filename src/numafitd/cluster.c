@@ -336,7 +336,7 @@ static void on_api_pods_gone(void *ctx)
 {
 	struct cluster *c = ctx;
 
-	over_release_pods(c->d);
+	services_pods_listed(c->d);
 }
 
 /* It may change while we run. */

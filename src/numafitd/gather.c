@@ -376,14 +376,28 @@ static const struct known_pod *find_known_pod(const struct daemon *d, const stru
 		       : NULL;
 }
 
-bool gather_is_listed(const struct daemon *d, const struct pod *pod)
+static bool is_all_listed(const struct daemon *d)
 {
 	const struct services *v = d->services;
-	bool all = (v && v->pods && pods_synced(v->pods)) ||
-		   (d->api_pods && api_pods_synced(d->api_pods));
+
+	return (v && v->pods && pods_synced(v->pods)) ||
+	       (d->api_pods && api_pods_synced(d->api_pods));
+}
+
+bool gather_is_listed(const struct daemon *d, const struct pod *pod)
+{
 	const struct known_pod *known = find_known_pod(d, pod);
 
-	return known ? !known->ended : !all;
+	return known ? !known->ended : !is_all_listed(d);
+}
+
+bool gather_awaits_facts(const struct daemon *d, const struct pod *pod)
+{
+	const struct services *v = d->services;
+	const bool of_kubelet = v && (v->pods || (v->looking && !v->facts));
+
+	return (of_kubelet || d->settings.pods_watch) && !is_all_listed(d) &&
+	       !find_known_pod(d, pod);
 }
 
 /* The stage before a decision */
@@ -425,24 +439,6 @@ static void know_container_of_pod(const struct daemon *d, struct request *req)
 			s->gates.pod_level_resource_managers && !as_one && c->guaranteed;
 }
 
-bool gather_facts(const struct daemon *d, const struct request *running, struct container_facts *f)
-{
-	const struct known_pod *known = find_known_pod(d, &running->pod);
-	const struct ask *c = find_known_container(known, running->ask.name);
-	struct request req = *running;
-
-	if (!c)
-		return false;
-	know_container_of_pod(d, &req);
-	*f = (struct container_facts){.kind = req.ask.kind,
-		.place = req.ask.place,
-		.pod_level = req.pod.pod_level,
-		.guaranteed = req.ask.guaranteed,
-		/* the runtime may have shown device nodes, which no spec has */
-		.has_devices = running->ask.has_devices || has_devices_by_spec(known, c)};
-	return true;
-}
-
 static bool has_devices_by_kubelet(const struct container_held *held)
 {
 	for (size_t i = 0; i < held->nr_devices; i++)
@@ -454,21 +450,23 @@ static bool has_devices_by_kubelet(const struct container_held *held)
 /* Whether it has devices, wherever these are, or may have some: by its pod's spec, or by the
  * kubelet, which has not shown it yet or does not show what it has (a plain init container). Where
  * neither is asked only what the runtime shows counts. */
-static bool may_have_devices(const struct daemon *d, const struct request *req)
+static void know_devices(const struct daemon *d, struct request *req)
 {
 	const struct known_pod *known = find_known_pod(d, &req->pod);
 	const struct ask *c = find_known_container(known, req->ask.name);
 	struct services *v = d->services;
 	const struct container_held *held = NULL;
+	const bool asked = !c && v && v->pod_resources;
 
-	if (c)
-		return has_devices_by_spec(known, c);
-	if (!v || !v->pod_resources)
-		return false;
-	if (gather_is_answered(v, req->pod.uid, SINCE_POD))
+	if (asked && gather_is_answered(v, req->pod.uid, SINCE_POD))
 		held = pod_resources_find(
 			v->pod_resources, req->pod.ns, req->pod.name, req->ask.name);
-	return !held || has_devices_by_kubelet(held);
+	const bool is_shown = !asked || held || req->nr_files || req->nr_cdi;
+	req->ask.devices = is_shown ? DEVICES_SHOWN : DEVICES_NOT_SHOWN_YET;
+	if (c)
+		req->ask.has_devices = has_devices_by_spec(known, c);
+	else
+		req->ask.has_devices = asked && (!held || has_devices_by_kubelet(held));
 }
 
 enum claims_known gather_claims(struct daemon *d, const struct request *req)
@@ -555,8 +553,10 @@ void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena 
 	pod->container = list ? list : pod->container;
 }
 
-/* By the kubelet's present answer, where that is no older than the pod's sandbox. */
-static const char *shares_by_kubelet(struct daemon *d, const struct request *req, struct arena *a)
+/* By the kubelet's present answer, where that is no older than the pod's sandbox and has the
+ * container. */
+static const char *shares_by_kubelet(
+	const struct daemon *d, const struct request *req, const char *unless, struct arena *a)
 {
 	struct services *v = d->services;
 	const struct container_held *held = NULL;
@@ -572,19 +572,56 @@ static const char *shares_by_kubelet(struct daemon *d, const struct request *req
 	for (size_t i = 0; cdi && i < held->nr_claims; i++)
 		for (size_t k = 0; k < held->claim[i].nr_cdi; k++)
 			cdi[nr++] = held->claim[i].cdi[k];
-	return cdi ? shares_of_cdi(cdi, nr, a) : "";
+	return cdi ? shares_of_cdi(cdi, nr, a) : unless;
 }
 
-/* The shares that it comes with. Where the runtime does not show CDI devices a container of a pod
- * that claims are prepared for may have some, unless the pod's spec says that it has none. */
+/* The shares that it comes with. Where the runtime does not show CDI devices the kubelet does, by
+ * and by: until then a container of a pod that claims are prepared for may have some, unless the
+ * pod's spec says that it has none. */
 static void add_shares(struct daemon *d, struct request *req, struct arena *a)
 {
 	const bool may_have = !find_known_pod(d, &req->pod) || req->ask.has_claims;
 
 	req->shares = shares_of_cdi(req->cdi, req->nr_cdi, a);
-	if (!req->shares && may_have && d->engine && !nri_conn_shows_cdi(d->runtime.conn) &&
-		shares_has_pod(engine_ledger(d->engine), req->pod.uid))
-		req->shares = shares_by_kubelet(d, req, a);
+	if (req->shares || !may_have || !d->engine || nri_conn_shows_cdi(d->runtime.conn))
+		return;
+	const bool is_prepared = shares_has_pod(engine_ledger(d->engine), req->pod.uid);
+	req->shares = shares_by_kubelet(d, req, is_prepared ? "" : NULL, a);
+}
+
+/* The same of one that is in the ledger, and did not show its shares as it came. */
+static void add_late_shares(const struct daemon *d, struct request *req, struct arena *a)
+{
+	const struct known_pod *known = find_known_pod(d, &req->pod);
+	const struct ask *c = find_known_container(known, req->ask.name);
+
+	if ((req->shares && *req->shares) || nri_conn_shows_cdi(d->runtime.conn))
+		return;
+	if (c && !c->has_claims)
+		req->shares = NULL;
+	else
+		req->shares = shares_by_kubelet(d, req, req->shares, a);
+}
+
+void gather_facts(const struct daemon *d, const struct request *running, struct container_facts *f,
+	struct arena *a)
+{
+	/* the runtime may have shown device nodes, which no spec has */
+	const struct ask *seen = &running->ask;
+	struct request req = *running;
+
+	if (find_known_container(find_known_pod(d, &req.pod), req.ask.name))
+		know_container_of_pod(d, &req);
+	know_devices(d, &req);
+	ask_keep_devices(&req.ask, seen);
+	add_late_shares(d, &req, a);
+	*f = (struct container_facts){.kind = req.ask.kind,
+		.place = req.ask.place,
+		.pod_level = req.pod.pod_level,
+		.guaranteed = req.ask.guaranteed,
+		.has_devices = req.ask.has_devices,
+		.devices = req.ask.devices,
+		.shares = req.shares};
 }
 
 void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a)
@@ -592,7 +629,7 @@ void gather_running(struct daemon *d, struct request *containers, size_t nr, str
 	for (size_t i = 0; i < nr; i++) {
 		know_container_of_pod(d, &containers[i]);
 		add_shares(d, &containers[i], a);
-		containers[i].ask.has_devices = may_have_devices(d, &containers[i]);
+		know_devices(d, &containers[i]);
 		(void)take_wishes(d, &containers[i].pod, &containers[i].ask, a);
 	}
 }
@@ -600,7 +637,7 @@ void gather_running(struct daemon *d, struct request *containers, size_t nr, str
 void gather_container(struct daemon *d, struct request *req, struct arena *a)
 {
 	know_container_of_pod(d, req);
-	req->ask.has_devices = may_have_devices(d, req);
+	know_devices(d, req);
 	add_attached_devices(d, req, a);
 	advice_of_container(d, req, a);
 	wishes_of_container(d, req, a);

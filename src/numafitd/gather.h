@@ -17,14 +17,18 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a);
  * What the kubelet gives to it is asked for. */
 void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
 /* What their authors wish for (codec/wishes.h), in mode manage: of each container of a pod whose
- * containers are known; what is passed over is logged. After schedulers' advice, which comes before a
- * wish for NUMA nodes. */
+ * containers are known; what is passed over is logged. After schedulers' advice, which comes before
+ * a wish for NUMA nodes. */
 void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a);
 /* The same for containers that run already: nothing is logged. */
 void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a);
-/* What the spec of a running container's pod says of the container, into *f. False: no spec of the
- * pod is known, or the spec lacks the container. */
-bool gather_facts(const struct daemon *d, const struct request *running, struct container_facts *f);
+/* What the spec of a running container's pod and the kubelet say by now of the container, which the
+ * ledger has, into *f, its texts from *a or those of *running; facts that neither says stay. */
+void gather_facts(const struct daemon *d, const struct request *running, struct container_facts *f,
+	struct arena *a);
+/* Whether the spec of the pod is not known and may still become so: somebody is asked for pods, and
+ * has not listed all of them. */
+bool gather_awaits_facts(const struct daemon *d, const struct pod *pod);
 /* Whether the devices of its claims are known, as gather_container() would find now. */
 enum claims_known gather_claims(struct daemon *d, const struct request *req);
 /* The same of a pod whose sandbox is being started, of which this is the first question or not; one

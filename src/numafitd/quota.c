@@ -2,6 +2,7 @@
  * back. */
 #include "quota.h"
 #include "daemon.h"
+#include "gather.h"
 
 #include <host/cgroup.h>
 #include <io/file.h>
@@ -307,6 +308,16 @@ static void give_back_to_pod(struct daemon *d, const struct kept *l)
 		note_failure(d->follow.quotas, uid, &e);
 }
 
+/* A pod whose spec is still to come may have resources of its own, which its quota is to bound. A
+ * quota that is lifted already stays so. */
+static bool awaits_facts(const struct daemon *d, const char *pod_uid)
+{
+	const struct holding *h =
+		ledger_at_by_pod(ledger_of(d), ledger_first_of_pod(ledger_of(d), pod_uid));
+
+	return !kept_find(lifted(d), pod_uid) && gather_awaits_facts(d, &h->request.pod);
+}
+
 /* The containers with CPUs for themselves, and their pod's cgroup. */
 static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 {
@@ -327,7 +338,7 @@ static int lift(struct daemon *d, const char *pod_uid, struct err *e)
 		if (file_is_gone(rc)) /* it is still to come, or has ended */
 			rc = 0;
 	}
-	if (!rc && has_cgroup && ledger_pod_is_unlimited(l, pod_uid))
+	if (!rc && has_cgroup && ledger_pod_is_unlimited(l, pod_uid) && !awaits_facts(d, pod_uid))
 		rc = lift_pod(d, pod_uid, pod, e);
 	return file_is_gone(rc) ? 0 : rc;
 }
@@ -396,6 +407,21 @@ void quota_note_all(struct daemon *d)
 		if (holding_has_own_cpus(h) && !text_equal(h->request.pod.uid, before))
 			quota_note_pod(d, before = h->request.pod.uid);
 	}
+}
+
+void quota_note_unlifted_pod(struct daemon *d, const char *pod_uid)
+{
+	if (d->follow.quotas && is_to_lift(d) && !kept_find(lifted(d), pod_uid))
+		quota_note_pod(d, pod_uid);
+}
+
+void quota_note_unlifted(struct daemon *d)
+{
+	const struct ledger *l = d->follow.quotas ? ledger_of(d) : NULL;
+
+	for (size_t i = 0; l && i < ledger_count(l); i++)
+		if (holding_has_own_cpus(ledger_at(l, i)))
+			quota_note_unlifted_pod(d, ledger_at(l, i)->request.pod.uid);
 }
 
 bool quota_look_at_next(struct daemon *d)

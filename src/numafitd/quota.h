@@ -20,6 +20,9 @@ void quota_stop(struct daemon *d);
  * settings. */
 void quota_note_pod(struct daemon *d, const char *pod_uid);
 void quota_note_all(struct daemon *d);
+/* Facts of the pod or of all pods have come, or will not: who is not lifted by now is seen to. */
+void quota_note_unlifted_pod(struct daemon *d, const char *pod_uid);
+void quota_note_unlifted(struct daemon *d);
 
 /* Look at one pod more of those whose quota is lifted. False: all were looked at in this round. */
 bool quota_look_at_next(struct daemon *d);

@@ -7,6 +7,7 @@
 #include "late_facts.h"
 #include "over.h"
 #include "pool.h"
+#include "quota.h"
 #include "services_state.h"
 #include "updater.h"
 
@@ -96,15 +97,23 @@ static void register_plugin(struct services *v)
 	v->registration = registration_new(v->d->loop, v->pump, v->server, &o, &v->registering);
 }
 
-static void on_pod_resources(void *ctx, const struct pods_held *held)
+void services_devices_shown(struct daemon *d, const struct pods_held *held)
 {
-	struct services *v = ctx;
+	struct services *v = d->services;
 
 	if (v->plugin)
 		tokens_seen(v, held);
 	register_plugin(v);
-	claims_news(v->d);
-	cluster_note_change(v->d);
+	late_facts_of_devices(d);
+	claims_news(d);
+	cluster_note_change(d);
+}
+
+static void on_pod_resources(void *ctx, const struct pods_held *held)
+{
+	struct services *v = ctx;
+
+	services_devices_shown(v->d, held);
 }
 
 static void on_pod_resources_event(void *ctx, bool bad, const char *event, const char *text)
@@ -144,6 +153,7 @@ static void log_pod_facts(struct services *v, const char *why)
 	if (text_equal(v->facts, facts))
 		return;
 	v->facts = facts;
+	quota_note_unlifted(v->d); /* there may be nothing to wait for */
 	log_line(LOG_INFO, "pod-facts", "source=%s text=%s", facts,
 		log_text(text, sizeof text, why));
 }
@@ -167,11 +177,17 @@ static void on_pod_changed(void *ctx, const struct known_pod *pod)
 	services_pod_changed(v->d, pod);
 }
 
+void services_pods_listed(struct daemon *d)
+{
+	over_release_pods(d);
+	quota_note_unlifted(d);
+}
+
 static void on_pods_gone(void *ctx)
 {
 	struct services *v = ctx;
 
-	over_release_pods(v->d);
+	services_pods_listed(v->d);
 }
 
 static void watch_pods(struct services *v)

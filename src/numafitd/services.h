@@ -24,6 +24,12 @@ void services_note_change(struct daemon *d);
 void services_note_pod(struct daemon *d, const struct known_pod *pod);
 /* The same, and its containers that are in the ledger get its facts (late_facts.h). */
 void services_pod_changed(struct daemon *d, const struct known_pod *pod);
+/* PodResources has answered: that is what the kubelet has given out. */
+struct pods_held;
+void services_devices_shown(struct daemon *d, const struct pods_held *held);
+/* Pods of the kubelet or the API server may be listed no more, or all are listed for the first
+ * time. */
+void services_pods_listed(struct daemon *d);
 /* The devices that the kubelet shows for the pod's containers and that are on one NUMA node, tokens
  * among them, from *a; -EAGAIN: its answer is older than the pod's sandbox, -ENOMEM. */
 int services_observe(const struct daemon *d, struct observed *o, struct arena *a);

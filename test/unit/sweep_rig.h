@@ -58,6 +58,7 @@ struct rig {
 	int64_t memory_limit; /* of every container, in bytes; 0: none */
 	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
 	bool gate;            /* PodLevelResourceManagers */
+	bool claims;          /* claims.enabled, without its driver */
 	bool keeps_quotas;    /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups;      /* how the pool is enforced; cgroups have the kubelet's names then */
 	enum pool_enforced enforced;
@@ -448,6 +449,7 @@ static inline void start_daemon(struct rig *r)
 	d->settings.sweep_interval_ms = ROUND_MS;
 	d->settings.shared_pool_step = 0;
 	d->settings.gates.pod_level_resource_managers = r->gate;
+	d->settings.claims = r->claims;
 	d->settings.mode = r->in_shadow ? MODE_SHADOW : MODE_MANAGE;
 	(void)snprintf(d->settings.nri_socket, sizeof d->settings.nri_socket, "%s", r->socket);
 	(void)snprintf(d->settings.machine, sizeof d->settings.machine, "%s/machine", r->dir);

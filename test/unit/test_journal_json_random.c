@@ -141,6 +141,7 @@ static struct request any_request(const char *id)
 			.totals = any_totals()},
 		.ask.guaranteed = below(2),
 		.ask.has_devices = below(2),
+		.ask.devices = below(NR_DEVICES_SHOWN),
 		.ask.wishes_nodes = below(2),
 		.ask.wishes.movable = below(NR_WISH_MOVABLE),
 		.created_at_ns = (int64_t)any_u64(),
@@ -260,6 +261,7 @@ static void assert_same_advice(const struct advice_ask *a, const struct advice_a
 static void assert_same_flags(const struct ask *a, const struct ask *b)
 {
 	assert_int_equal(a->has_devices, b->has_devices);
+	assert_int_equal(a->devices, b->devices);
 	assert_int_equal(a->wishes_nodes, b->wishes_nodes);
 	assert_int_equal(a->wishes.movable, b->wishes.movable);
 }

@@ -1,6 +1,7 @@
-/* Facts of a pod that only its spec has, and that come after numafitd has found the pod's
- * containers running: what is in force then is what is in force where the facts were there from the
- * beginning. A daemon whose journal is lost, with cgroups that are files of a folder. */
+/* Facts of a pod that only its spec or the kubelet's PodResources has, and that come after numafitd
+ * has found the pod's containers running: what is in force then is what is in force where the facts
+ * were there from the beginning. A daemon whose journal is lost, with cgroups that are files of a
+ * folder. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,10 @@
 
 #include <apiserver/pod_object_json.h>
 #include <codec/fields_json.h>
+#include <io/log.h>
+#include <kubelet/pod_resources.h>
 #include <kubelet/pods.h>
+#include <numafit/shares.h>
 #include <numafitd/services.h>
 #include <numafitd/services_state.h>
 
@@ -55,46 +59,135 @@ size_t pods_count(const struct pods *p)
 	return 0;
 }
 
+/* What its PodResources has answered. */
+static struct {
+	bool answered;
+	struct container_held container;
+} shown_held;
+
+const struct container_held *pod_resources_find(
+	const struct pod_resources *r, const char *ns, const char *pod, const char *container)
+{
+	static const struct container_held alone = {.name = "alone"};
+
+	(void)r;
+	if (!shown_held.answered || !text_equal(ns, "default") || !text_equal(pod, "p1"))
+		return NULL;
+	return text_equal(container, "alone") ? &alone : &shown_held.container;
+}
+
+uint64_t pod_resources_age(const struct pod_resources *r)
+{
+	(void)r;
+	return shown_held.answered ? UINT64_MAX : 0;
+}
+
+uint64_t pod_resources_refresh(struct pod_resources *r)
+{
+	(void)r;
+	return 1;
+}
+
+const struct pods_held *pod_resources_held(const struct pod_resources *r)
+{
+	static const struct pods_held none;
+
+	(void)r;
+	return &none;
+}
+
+/* The client's other functions, likewise. */
+struct pod_resources *pod_resources_new(struct loop *l, struct rpc_pump *p,
+	const struct pod_resources_options *o, const struct pod_resources_handler *h)
+{
+	(void)l, (void)p, (void)o, (void)h;
+	return NULL;
+}
+
+void pod_resources_hurry(struct pod_resources *r)
+{
+	(void)r;
+}
+
+int pod_resources_devices(
+	const struct pod_resources *r, struct arena *a, const struct device_count **out, size_t *nr)
+{
+	(void)r, (void)a, (void)out;
+	*nr = 0;
+	return 0;
+}
+
+void pod_resources_close(struct pod_resources *r)
+{
+	(void)r;
+}
+
 /* Containers alone, which runs on CPUs 2-3, and shares, on 4-7. As a runtime shows them they ask
  * for 2 CPUs, and for so many; 0: for a part of one. */
+enum held_by_kubelet { NOT_ASKED, HAS_NOTHING, HAS_DEVICE, HAS_CLAIM };
+/* Of a claim of container shares: when the kubelet prepares it. KEPT: an earlier numafitd has it
+ * in the journal, and its container alone is lost. */
+enum prepared { NEVER, KEPT, BEFORE_FACTS, BEHIND_FACTS, FOR_ANOTHER };
 struct row {
-	const char *fact, *spec; /* of the pod; 's have the place of \"s */
+	const char *fact, *spec; /* of the pod; 's have the place of \"s; NULL: nobody has it */
 	unsigned shows;
 	bool gate; /* PodLevelResourceManagers */
 	/* what is to be known and in force: */
 	bool alone_has_own, shares_has_own, quota_stays;
-	enum container_kind kind; /* of shares */
-	bool devices;             /* likewise */
+	enum container_kind kind;  /* of shares */
+	bool devices;              /* likewise */
+	enum held_by_kubelet held; /* by shares */
+	enum prepared claim;
 };
 #define OWN   "'resources':{'limits':{'cpu':'6','memory':'1Gi'}},"
 #define ALONE "{'name':'alone','resources':{'limits':{'cpu':'2','memory':'1Gi'}}}"
 #define BURST "'requests':{'cpu':'100m'}"
+#define CLAIMS                                                                                     \
+	"'containers':[" ALONE ",{'name':'shares','resources':{'claims':[{'name':'x'}],"           \
+	"'limits':{'cpu':'2','memory':'1Gi'}}}]"
 static const struct row rows[] = {
 	{"the pod has resources of its own, and shares them out",
 		OWN "'containers':[" ALONE ",{'name':'shares'}]", 6, true, true, false, true,
-		CONTAINER_APP, false},
+		CONTAINER_APP, false, NOT_ASKED, NEVER},
 	{"the pod has resources of its own, and the kubelet does not share them out",
 		OWN "'containers':[" ALONE ",{'name':'shares'}]", 6, false, false, false, true,
-		CONTAINER_APP, false},
+		CONTAINER_APP, false, NOT_ASKED, NEVER},
 	{"the pod has none of its own", "'containers':[" ALONE ",{'name':'shares'}]", 4, true, true,
-		true, false, CONTAINER_APP, false},
+		true, false, CONTAINER_APP, false, NOT_ASKED, NEVER},
 	{"a container is a sidecar",
 		"'initContainers':[{'name':'shares','restartPolicy':'Always','resources':{'limits':"
 		"{'cpu':'4','memory':'1Gi'}}}],'containers':[" ALONE "]",
-		4, true, true, true, false, CONTAINER_SIDECAR, false},
+		4, true, true, true, false, CONTAINER_SIDECAR, false, NOT_ASKED, NEVER},
 	{"a container is an init container",
 		"'initContainers':[{'name':'shares','resources':{'limits':{'cpu':'4','memory':'1Gi'"
 		"}}}],'containers':[" ALONE "]",
-		4, true, true, true, false, CONTAINER_INIT, false},
+		4, true, true, true, false, CONTAINER_INIT, false, NOT_ASKED, NEVER},
 	{"a container has devices",
 		"'containers':[" ALONE
 		",{'name':'shares','resources':{'limits':{'cpu':'4','memory':"
 		"'1Gi','example.com/gpu':'1'}}}]",
-		4, true, true, true, false, CONTAINER_APP, true},
+		4, true, true, true, false, CONTAINER_APP, true, NOT_ASKED, NEVER},
 	{"a container has claims",
 		"'containers':[" ALONE ",{'name':'shares','resources':{'claims':[{'name':'x'}],"
 		"'limits':{'cpu':'4','memory':'1Gi'}}}]",
-		4, true, true, true, false, CONTAINER_APP, true},
+		4, true, true, true, false, CONTAINER_APP, true, NOT_ASKED, NEVER},
+	{"the kubelet gave a container no devices", NULL, 4, true, true, true, false, CONTAINER_APP,
+		false, HAS_NOTHING, NEVER},
+	{"the kubelet gave a container a device", NULL, 4, true, true, true, false, CONTAINER_APP,
+		true, HAS_DEVICE, NEVER},
+	{"a container runs on a claim, which is held", NULL, 2, true, true, true, false,
+		CONTAINER_APP, true, HAS_CLAIM, KEPT},
+	{"a container of a known pod runs on a claim, which is held", CLAIMS, 2, true, true, true,
+		false, CONTAINER_APP, true, HAS_CLAIM, KEPT},
+	{"a pod that claims are held for has a container without any",
+		"'containers':[" ALONE ",{'name':'shares'}]", 2, true, true, true, false,
+		CONTAINER_APP, false, HAS_NOTHING, KEPT},
+	{"a container runs on a claim, which is prepared behind that", CLAIMS, 2, true, true, true,
+		false, CONTAINER_APP, true, HAS_CLAIM, BEHIND_FACTS},
+	{"a container runs on a claim, which is prepared before that", CLAIMS, 2, true, true, true,
+		false, CONTAINER_APP, true, HAS_CLAIM, BEFORE_FACTS},
+	{"a container runs on a claim that is not reserved for its pod", CLAIMS, 2, true, true,
+		false, false, CONTAINER_APP, true, HAS_CLAIM, FOR_ANOTHER},
 };
 
 /* What came of it. */
@@ -103,7 +196,8 @@ struct outcome {
 	char in_force[CONTAINERS][LIST_BYTES];
 	char quota[LIST_BYTES];
 	struct ask ask[CONTAINERS];
-	bool pod_level[CONTAINERS];
+	bool pod_level[CONTAINERS], within_claims[CONTAINERS];
+	struct cpuset claim; /* its CPUs; empty: it is not there */
 };
 
 struct world {
@@ -125,9 +219,44 @@ static void read_spec(struct world *w, const struct row *row)
 		row->spec);
 	for (char *at = text; (at = strchr(at, '\''));)
 		*at = '"';
-	arena_init(&w->a, ARENA_MAX);
 	assert_int_equal(json_parse(text, strlen(text), &w->document, NULL), 0);
 	assert_int_equal(pod_object_json_read(w->document, &w->a, &known, NULL), 0);
+}
+
+static const char claim_uid[] = "u1";
+static const char *const claim_cdi[] = {CLAIM_CDI_KIND "=u1-0"};
+
+static void prepare(struct rig *r, const char *pod)
+{
+	const struct claim_share share = {
+		.request = "r", .pool = "n1", .device = "numa0", .cpus = 2};
+	const struct resource_claim claim = {.uid = claim_uid,
+		.ns = "default",
+		.name = "c",
+		.nr = 1,
+		.share = &share,
+		.nr_pods = 1,
+		.pod_uid = &pod};
+	struct decision d;
+	struct err e;
+
+	if (engine_prepare(r->d.engine, 1, &claim, &d, &e))
+		fail_msg("%s", e.text);
+	pool_follow_event(&r->d);
+	updater_note_change(&r->d);
+}
+
+static void kubelet_has(enum held_by_kubelet what)
+{
+	static const struct held_device device = {.resource = "example.com/gpu", .id = "0"};
+	static const struct held_claim claim = {
+		.ns = "default", .name = "c", .cdi = claim_cdi, .nr_cdi = 1};
+
+	shown_held.container = (struct container_held){.name = "shares",
+		.device = &device,
+		.nr_devices = what == HAS_DEVICE,
+		.claim = &claim,
+		.nr_claims = what == HAS_CLAIM};
 }
 
 static struct box *box_of_pod(struct rig *r, unsigned i, const char *name, unsigned shows)
@@ -162,12 +291,23 @@ static void runs(struct rig *r, unsigned i, const char *name, unsigned shows, co
 
 static void make_ready(struct world *w, const struct row *row)
 {
-	w->r = rig_new_by(true, "v0.12.5", true);
+	w->r = rig_new_by(true, row->claim ? "v0.9.0" : "v0.12.5", true); /* that shows CDI */
+	w->r->claims = true;
+	if (row->claim == KEPT)
+		prepare(w->r, "p1");
 	stop_daemon(w->r);
-	write_file(w->r, "journal", "");
+	if (row->claim != KEPT)
+		write_file(w->r, "journal", "");
 	read_machine(w->r, machine);
-	read_spec(w, row);
-	w->services = (struct services){.d = &w->r->d, .pods = (struct pods *)&w->services};
+	arena_init(&w->a, ARENA_MAX);
+	w->services = (struct services){.d = &w->r->d};
+	if (row->spec) {
+		read_spec(w, row);
+		w->services.pods = (struct pods *)&w->services;
+	}
+	if (row->held)
+		w->services.pod_resources = (struct pod_resources *)&w->services;
+	kubelet_has(row->held);
 	w->r->forgets = true; /* it shows the cpusets of the creation */
 	put(w->r, of_pod, "600000 100000\n");
 	w->r->d.services = &w->services;
@@ -178,7 +318,7 @@ static void begin(struct world *w, const struct row *row)
 {
 	make_ready(w, row);
 	runs(w->r, 1, "alone", 2, "2-3");
-	runs(w->r, 2, "shares", row->shows, "4-7");
+	runs(w->r, 2, "shares", row->shows, row->claim ? "0-1" : "4-7");
 	start_daemon(w->r);
 }
 
@@ -192,7 +332,15 @@ static void finish(struct world *w)
 
 static struct outcome outcome_of(struct rig *r)
 {
+	const struct holding *share = shares_find(engine_ledger(r->d.engine), claim_uid, 0);
 	struct outcome o = {0};
+	struct err e;
+
+	if (share)
+		o.claim = share->decision.cpus;
+
+	if (ledger_check(engine_ledger(r->d.engine), &e))
+		fail_msg("%s", e.text);
 
 	for (unsigned i = 0; i < CONTAINERS; i++) {
 		const struct holding *h = held(r, &r->box[1 + i]);
@@ -202,6 +350,7 @@ static struct outcome outcome_of(struct rig *r)
 		o.cpus[i] = h->decision.exclusive ? h->decision.cpus : (struct cpuset){0};
 		o.ask[i] = h->request.ask;
 		o.pod_level[i] = h->request.pod.pod_level;
+		o.within_claims[i] = h->decision.within_claims;
 		(void)snprintf(
 			name, sizeof name, "sys/fs/cgroup%s/cpuset.cpus", r->box[1 + i].cgroup);
 		(void)snprintf(o.in_force[i], sizeof o.in_force[i], "%s", content(r, name));
@@ -214,10 +363,31 @@ static struct outcome outcome_of(struct rig *r)
 static bool is_settled(struct rig *r)
 {
 	const bool limited = strncmp(content(r, of_pod), "max", 3) != 0;
-	const bool unlimited = ledger_pod_is_unlimited(engine_ledger(r->d.engine), "p1");
+	const bool has_own = ledger_pod_is_unlimited(engine_ledger(r->d.engine), "p1");
+	const bool unlimited = has_own && (is_known || !r->d.services->pods);
 
 	return !ledger_view(engine_ledger(r->d.engine))->nr_misplaced && limited != unlimited &&
 	       is_quiet(r);
+}
+
+static void tell_facts(struct world *w, const struct row *row)
+{
+	if (row->spec) {
+		is_known = true;
+		services_pod_changed(&w->r->d, &known);
+	}
+	if (row->held) {
+		shown_held.answered = true;
+		services_devices_shown(&w->r->d, pod_resources_held(NULL));
+	}
+}
+
+/* A runtime that does not show CDI devices is not sent updates either: the next answer has them. */
+static void wait_for_updates(struct rig *r, const struct row *row)
+{
+	if (row->claim)
+		(void)start_box(r, 5, 0);
+	wait_until(r, is_settled);
 }
 
 static struct outcome play(const struct row *row, bool late)
@@ -225,14 +395,19 @@ static struct outcome play(const struct row *row, bool late)
 	struct world w = {0};
 	struct outcome o;
 
-	is_known = !late;
+	is_known = row->spec && !late;
+	shown_held.answered = row->held && !late;
 	begin(&w, row);
 	wait_until(w.r, is_settled);
-	if (late) {
-		is_known = true;
-		services_pod_changed(&w.r->d, &known);
-		wait_until(w.r, is_settled);
-	}
+	if (late && row->spec)
+		assert_string_equal(content(w.r, of_pod), "600000 100000");
+	if (row->claim == BEFORE_FACTS || row->claim == FOR_ANOTHER)
+		prepare(w.r, row->claim == FOR_ANOTHER ? "p2" : "p1");
+	if (late)
+		tell_facts(&w, row);
+	if (row->claim == BEHIND_FACTS)
+		prepare(w.r, "p1");
+	wait_for_updates(w.r, row);
 	o = outcome_of(w.r);
 	finish(&w);
 	return o;
@@ -258,6 +433,15 @@ static void what_comes_late_is_in_force_as_if_it_had_been_there(void **state)
 			if (o.ask[1].kind != row->kind || o.ask[1].has_devices != row->devices)
 				fail_msg("%s (%s): kind %u, devices %d", row->fact, when,
 					o.ask[1].kind, o.ask[1].has_devices);
+			const bool on_claim = row->held == HAS_CLAIM && row->shares_has_own;
+			if (o.within_claims[0] || o.within_claims[1] != on_claim ||
+				(on_claim && !cpuset_equal(&o.claim, &o.cpus[1])))
+				fail_msg("%s (%s): shares runs on %s, within claims: %d", row->fact,
+					when, o.in_force[1], o.within_claims[1]);
+			assert_false(cpuset_intersects(&o.cpus[0], &o.cpus[1]));
+			/* where shares runs until the facts come a claim has no CPUs */
+			if (row->claim == BEFORE_FACTS || row->claim == FOR_ANOTHER)
+				continue;
 			for (unsigned c = 0; c < CONTAINERS; c++) {
 				assert_true(cpuset_equal(&o.cpus[c], &first.cpus[c]));
 				assert_string_equal(o.in_force[c], first.in_force[c]);
@@ -294,12 +478,54 @@ static void what_comes_between_create_and_start_is_in_force_once_the_container_r
 	finish(&w);
 }
 
+static bool quota_is_lifted(struct rig *r)
+{
+	return strncmp(content(r, of_pod), "max", 3) == 0;
+}
+
+/* Rows 0 and 2: the pod has resources of its own, or none. */
+static void where_nobody_has_facts_a_quota_is_lifted_at_once(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	is_known = false;
+	make_ready(&w, &rows[2]);
+	w.services.pods = NULL;
+	runs(w.r, 1, "alone", 2, "2-3");
+	runs(w.r, 2, "shares", 4, "4-7");
+	start_daemon(w.r);
+	wait_until(w.r, quota_is_lifted);
+	finish(&w);
+}
+
+static void a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	is_known = true;
+	shown_held.answered = false;
+	begin(&w, &rows[2]);
+	wait_until(w.r, quota_is_lifted);
+	stop_daemon(w.r);
+	read_machine(w.r, machine);
+	is_known = false;
+	w.r->d.services = &w.services;
+	put(w.r, of_pod, "400000 100000\n"); /* by the kubelet, as nobody looked */
+	start_daemon(w.r);
+	wait_until(w.r, quota_is_lifted);
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_late_is_in_force_as_if_it_had_been_there),
 		cmocka_unit_test(
 			what_comes_between_create_and_start_is_in_force_once_the_container_runs),
+		cmocka_unit_test(where_nobody_has_facts_a_quota_is_lifted_at_once),
+		cmocka_unit_test(a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
