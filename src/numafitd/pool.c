@@ -340,7 +340,6 @@ static void try_again(void *ctx)
 			(void)note_if_changed(d, n);
 	}
 	pool_follow_event(d);
-	updater_note_change(d);
 }
 
 bool pool_look_at_next(struct daemon *d)

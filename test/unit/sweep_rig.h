@@ -67,7 +67,8 @@ struct rig {
 	bool shows_placement; /* the annotation that a container was created with */
 	const char *client_wants; /* CPUs that an UpdateContainer ends with, whatever is answered */
 	const char *refusal;      /* what its calls are refused with; NULL: they are not */
-	char told[LIST_BYTES];    /* NUMAFIT_CPUS of the container that was created last */
+	char told[LIST_BYTES];    /* NUMAFIT_CPUS of the container that was created last, */
+	char told_nodes[LIST_BYTES]; /* and NUMAFIT_NUMA_NODES */
 	/* It creates this one before it comes to what it is set without having asked, as containerd
 	 * may, in which both wait for one lock. NULL: none. */
 	struct box *overtakes;
@@ -267,10 +268,13 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 		set_cpus(r, &r->box[0], r->client_wants);
 	if (call != NRI_CALL_CREATE)
 		return;
-	*r->told = '\0';
-	for (size_t i = 0; i < a->nr_env; i++)
+	*r->told = *r->told_nodes = '\0';
+	for (size_t i = 0; i < a->nr_env; i++) {
 		if (text_equal(a->env[i].key, "NUMAFIT_CPUS"))
-			(void)snprintf(r->told, sizeof r->told, "%s", a->env[i].value);
+			(void)text_copy(r->told, sizeof r->told, a->env[i].value);
+		if (text_equal(a->env[i].key, "NUMAFIT_NUMA_NODES"))
+			(void)text_copy(r->told_nodes, sizeof r->told_nodes, a->env[i].value);
+	}
 	set_cpus(r, r->asked, a->cpus);
 	set_mems(r, r->asked, a->mems);
 	set_quota(r, r->asked, a->cpu_quota);

@@ -67,6 +67,8 @@ static void a_container_is_told_the_cpus_that_its_cgroups_leave_it(void **state)
 	assert_true(cpus_are(r, start_box(r, 1, 4), r->told));
 	assert_true(cpus_are(r, start_box(r, 2, 0), "0-15"));
 	assert_string_equal(r->told, content(r, burstable));
+	assert_string_equal(r->told, "8-15");
+	assert_string_equal(r->told_nodes, "1"); /* its memory may be on both */
 	rig_free(r);
 }
 
@@ -255,6 +257,38 @@ static void a_container_that_came_meanwhile_is_placed_once_the_pool_is_written(v
 	rig_free(r);
 }
 
+/* Longer than the updater gathers. */
+static bool news_were_gathered(struct rig *r)
+{
+	enum { GATHERED_MS = 400 };
+
+	return ++r->answers * POLL_MS > GATHERED_MS;
+}
+
+/* Without rounds of the sweep and without events of the runtime. */
+static void the_end_of_a_failure_has_the_runtime_told_what_has_waited_for_the_pool(void **state)
+{
+	struct rig *r = begin();
+	struct box *own = start_box(r, 1, 4);
+
+	(void)state;
+	(void)start_box(r, 0, 0);
+	sweep_stop(&r->d);
+	break_file(r, true);
+	r->refusal = "burstable/cpuset.cpus";
+	(void)create_box(r, 2, 4);
+	r->refusal = NULL;
+	assert_false(pool_is_enforced(&r->d));
+	set_cpus(r, own, "0-15");
+	engine_must_update(r->d.engine, own->c.id);
+	updater_note_change(&r->d);
+	wait_until(r, news_were_gathered);
+	assert_true(cpus_are(r, own, "0-15"));
+	break_file(r, false);
+	wait_until(r, is_placed);
+	rig_free(r);
+}
+
 static bool has_followed(struct rig *r)
 {
 	const struct holding *h = held(r, &r->box[1]);
@@ -342,6 +376,8 @@ int main(void)
 		cmocka_unit_test(a_restart_goes_on_and_mode_release_gives_back),
 		cmocka_unit_test(
 			a_container_that_came_meanwhile_is_placed_once_the_pool_is_written),
+		cmocka_unit_test(
+			the_end_of_a_failure_has_the_runtime_told_what_has_waited_for_the_pool),
 		cmocka_unit_test(cgroups_follow_cpus_that_go_and_come),
 		cmocka_unit_test(by_updates_again_nothing_stays_bounded),
 		cmocka_unit_test(updates_are_taken_where_cgroups_cannot_be_written),
