@@ -13,8 +13,8 @@ enum {
 	EVERY_MS = 10000,
 	RETRY_MIN_MS = 5000,
 	RETRY_MAX_MS = 5 * 60 * 1000,
-	GOING_MS = 10 * 60 * 1000, /* one that is still there then is evicted once more */
-	PODS_MAX = 256,            /* a kubelet has 110, unless configured otherwise */
+	GOING_MS = 10 * 60 * 1000,
+	PODS_MAX = 256, /* a kubelet has 110, unless configured otherwise */
 	BODY_MAX = 4096
 };
 enum { STATUS_OK = 200, STATUS_OTHER = 300, STATUS_NOT_FOUND = 404, STATUS_CONFLICT = 409 };
@@ -33,6 +33,7 @@ struct evictions {
 	struct api *api;
 	struct evictions_handler handler;
 	struct backoff backoff; /* of each pod, at its start */
+	uint64_t going_ns;
 	struct {
 		VEC(struct leaving *);
 	} pods;
@@ -207,7 +208,7 @@ static void evictions_on_done(void *ctx, const struct api_answer *answer)
 	/* or it is gone, or there is another one of that name */
 	if (evicted || answer->status == STATUS_NOT_FOUND || answer->status == STATUS_CONFLICT) {
 		p->goes = true;
-		p->due_ns = loop_monotonic_ns() + (uint64_t)GOING_MS * NS_PER_MS;
+		p->due_ns = loop_monotonic_ns() + v->going_ns;
 	} else {
 		evictions_on_refused(v, p, answer);
 	}
@@ -246,6 +247,7 @@ struct evictions *evictions_new(struct loop *l, struct api *a, const struct evic
 		.min_ms = o->retry_min_ms ? o->retry_min_ms : RETRY_MIN_MS,
 		.max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS,
 	};
+	v->going_ns = (uint64_t)(o->going_ms ? o->going_ms : GOING_MS) * NS_PER_MS;
 	v->timer = loop_timer_new(l, evictions_on_timer, v);
 	return v;
 }

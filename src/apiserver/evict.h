@@ -16,6 +16,7 @@ struct evictions;
 struct evictions_options {
 	unsigned burst, every_ms;            /* 0: 3 and 10 s */
 	unsigned retry_min_ms, retry_max_ms; /* of one pod; 0: 5 s to 5 minutes */
+	unsigned going_ms; /* a pod that is still there then may be evicted again; 0: 10 minutes */
 };
 
 struct evictions_handler {

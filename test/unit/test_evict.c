@@ -14,6 +14,7 @@ enum { NEVER_MS = 10 * CALLS_PATIENCE_MS, SHORT_MS = 60, NS_PER_MS = 1000000, MA
 struct world {
 	struct api api;
 	struct evictions *v;
+	unsigned going_ms; /* 0: the default */
 };
 
 static int setup(void **state)
@@ -42,6 +43,7 @@ static void start(struct world *w, unsigned burst, unsigned every_ms)
 		.every_ms = every_ms,
 		.retry_min_ms = SHORT_MS,
 		.retry_max_ms = 4 * SHORT_MS,
+		.going_ms = w->going_ms,
 	};
 
 	w->v = evictions_new(
@@ -157,6 +159,29 @@ static void a_pod_is_evicted_once(void **state)
 	evict(w, "a"); /* it is there again, then */
 	calls_until(&w->api, 2);
 	calls_answer(&w->api, 200);
+}
+
+/* A finalizer may keep a pod, or the kubelet's node has lost touch: only a refusal of the pod
+ * counts as a reason to evict the pod once more. */
+static void a_pod_that_is_still_there_later_is_evicted_again_once_it_is_refused_again(void **state)
+{
+	struct world *w = *state;
+
+	w->going_ms = SHORT_MS;
+	start(w, 0, 0);
+	evict(w, "a");
+	calls_until(&w->api, 1);
+	calls_answer(&w->api, 201);
+	calls_pass(&w->api, 4 * SHORT_MS);
+	assert_int_equal(w->api.asked, 1);
+	evict(w, "b"); /* the pod that is on its way out is passed over */
+	calls_until(&w->api, 2);
+	asked_is(w, "b");
+	calls_answer(&w->api, 201);
+	evict(w, "a");
+	calls_until(&w->api, 3);
+	asked_is(w, "a");
+	calls_answer(&w->api, 201);
 }
 
 static void an_eviction_waits_for_the_disruption_budget(void **state)
@@ -348,6 +373,7 @@ int main(void)
 		IN_WORLD(odd_names_cannot_change_the_path_of_the_request),
 		IN_WORLD(a_pod_that_is_already_gone_counts_as_evicted),
 		IN_WORLD(a_pod_is_evicted_once),
+		IN_WORLD(a_pod_that_is_still_there_later_is_evicted_again_once_it_is_refused_again),
 		IN_WORLD(an_eviction_waits_for_the_disruption_budget),
 		IN_WORLD(a_pod_that_waits_for_its_budget_does_not_hold_up_others),
 		IN_WORLD(a_failure_is_tried_again_later),
