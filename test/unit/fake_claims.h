@@ -15,7 +15,7 @@ struct api_claim {
 	const char *
 		pod; /* the uid of the pod that it is reserved for; NULL: "p0"; "": there is none */
 	bool not_allocated;
-	const char *pool;           /* NULL: ours */
+	const char *pool[SHARES];   /* of each share; NULL: ours */
 	const char *request;        /* NULL: "cpus" */
 	const char *device[SHARES]; /* NULL: no more */
 	unsigned cpus[SHARES];
@@ -31,7 +31,7 @@ static inline void api_claim_add_results(
 		text_add(t,
 			"%s{\"driver\":\"numafit.io\",\"request\":\"%s\",\"pool\":\"%s\",\"device\":"
 			"\"%s\",%s\"shareID\":\"share-%s-%u\",\"consumedCapacity\":{\"cpu\":\"%u\"%s%s%s}}",
-			i ? "," : "", c->request ? c->request : "cpus", c->pool ? c->pool : pool,
+			i ? "," : "", c->request ? c->request : "cpus", c->pool[i] ? c->pool[i] : pool,
 			c->device[i], c->admin_access ? "\"adminAccess\":true," : "", c->uid, i,
 			c->cpus[i], c->memory ? ",\"memory\":\"" : "", c->memory ? c->memory : "",
 			c->memory ? "\"" : "");

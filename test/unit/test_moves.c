@@ -358,6 +358,28 @@ static void a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undon
 	end(r);
 }
 
+static bool has_moved(struct rig *r)
+{
+	return !mover_is_busy(moves_mover(r->d.follow.moves));
+}
+
+/* No round of the sweep and no event of the runtime comes after the move. */
+static void the_end_of_a_move_gives_the_pool_what_the_container_has_left(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	sweep_stop(&r->d);
+	(void)start_box(r, 4, 0);
+	ask_for(r, "apply", 7);
+	wait_until(r, has_moved);
+	assert_true(cpus_are(r, small, "6-7"));
+	assert_string_equal(content(r, "sys/fs/cgroup/kubepods/podp2/cpuset.cpus"), "6-7");
+	assert_string_equal(content(r, burstable), "8-15");
+	end(r);
+}
+
 /* The kernel takes its time for a write into a pipe that nobody reads. */
 static void slow_down(const struct rig *r, const struct box *b, char path[PATH_BYTES])
 {
@@ -472,11 +494,6 @@ static void a_second_plan_waits_for_the_first_ones_end(void **state)
 		fail_msg("%s", document.text);
 	wait_until(r, is_at_rest);
 	end(r);
-}
-
-static bool has_moved(struct rig *r)
-{
-	return !mover_is_busy(moves_mover(r->d.follow.moves));
 }
 
 /* Else it would set for others what the container gets. */
@@ -680,6 +697,27 @@ static void wait_for_the_plan(struct rig *r)
 		wait_until(r, is_quiet);
 }
 
+/* The kubelet has the pod created again and again, and in the meantime another container ends. */
+static void a_pod_that_is_refused_again_on_a_node_that_has_changed_has_another_plan(void **state)
+{
+	struct box *small;
+	struct rig *r = fragmented_node(&small);
+
+	(void)state;
+	r->d.settings.defrag.mode = DEFRAG_AUTO;
+	r->d.settings.defrag.movable = MOVABLE_ALL;
+	(void)start_box(r, 6, 2); /* no plan gives a pod more CPUs than are free */
+	create_refused_box(r, 4, 7, "6 of 16 CPUs are free");
+	wait_for_the_plan(r);
+	assert_true(cpus_are(r, small, "8-9"));
+	call(r, NRI_CALL_STOP, &r->box[6]);
+	r->box[6].c.runs = false;
+	wait_until(r, is_quiet);
+	create_refused_box(r, 4, 7, "NUMA");
+	wait_until(r, small_has_moved);
+	end(r);
+}
+
 static void nothing_moves_by_itself_beyond_its_limits_or_without_leave(void **state)
 {
 	struct box *small;
@@ -800,6 +838,7 @@ int main(void)
 		cmocka_unit_test(a_write_of_cpus_that_fails_leaves_memory_where_it_was),
 		cmocka_unit_test(
 			a_container_whose_cgroup_is_gone_has_ended_and_its_move_is_not_undone),
+		cmocka_unit_test(the_end_of_a_move_gives_the_pool_what_the_container_has_left),
 		cmocka_unit_test(while_memory_moves_no_event_writes_a_cpuset),
 		cmocka_unit_test(bounds_that_wait_for_a_copy_are_written_after_it),
 		cmocka_unit_test(a_second_plan_waits_for_the_first_ones_end),
@@ -813,6 +852,8 @@ int main(void)
 		cmocka_unit_test(a_refused_pod_makes_room_by_itself_where_that_is_allowed),
 		cmocka_unit_test(
 			a_pod_that_is_refused_while_another_ones_plan_is_made_has_its_own_later),
+		cmocka_unit_test(
+			a_pod_that_is_refused_again_on_a_node_that_has_changed_has_another_plan),
 		cmocka_unit_test(nothing_moves_by_itself_beyond_its_limits_or_without_leave),
 		cmocka_unit_test(a_move_that_a_daemon_did_not_end_goes_on_in_its_next_life),
 		cmocka_unit_test(a_runtime_that_has_not_heard_of_a_move_is_given_the_new_place),

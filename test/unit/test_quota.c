@@ -130,6 +130,36 @@ static void a_resize_to_a_part_of_a_cpu_gives_it_back(void **state)
 	rig_free(r);
 }
 
+static bool the_runtime_has_the_kubelets_quota(struct rig *r)
+{
+	return r->box[1].quota == 400000;
+}
+
+static bool set_after_a_reload(void *ctx, const struct nri_update *updates, size_t nr)
+{
+	struct rig *r = ctx;
+
+	r->d.settings.quota_use = QUOTA_KEEP;
+	return on_set(ctx, updates, nr);
+}
+
+/* The runtime sets what numafitd has asked for before exclusiveCPUs.cfsQuota was changed. */
+static void an_update_that_lifts_a_quota_is_made_good_if_quotas_are_kept_by_then(void **state)
+{
+	struct rig *r = begin(false);
+	struct box *b = start_box(r, 1, 4);
+
+	(void)state;
+	wait_until(r, pod_is_lifted);
+	sweep_stop(&r->d); /* nobody looks at what is in force */
+	nri_runtime_accept_updates(r->runtime.nri, r->runtime.nri_version, set_after_a_reload);
+	engine_must_update(r->d.engine, b->c.id);
+	updater_note_change(&r->d);
+	wait_until(r, the_runtime_has_the_kubelets_quota);
+	assert_int_equal(r->unasked, 2);
+	rig_free(r);
+}
+
 static void a_restart_knows_what_was_and_mode_release_gives_it_back(void **state)
 {
 	struct rig *r = begin(false);
@@ -393,6 +423,8 @@ int main(void)
 		cmocka_unit_test(a_pod_with_cpus_of_its_own_has_none_and_others_keep_theirs),
 		cmocka_unit_test(what_another_program_sets_is_noted_and_lifted_again),
 		cmocka_unit_test(a_resize_to_a_part_of_a_cpu_gives_it_back),
+		cmocka_unit_test(
+			an_update_that_lifts_a_quota_is_made_good_if_quotas_are_kept_by_then),
 		cmocka_unit_test(a_restart_knows_what_was_and_mode_release_gives_it_back),
 		cmocka_unit_test(
 			mode_release_once_more_has_the_runtime_set_the_quota_that_came_back),

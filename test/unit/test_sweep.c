@@ -552,6 +552,45 @@ static void numafitd_on_the_cpus_of_its_own_container_is_not_confined(void **sta
 }
 
 /* A cpuset may be on its way when the sweep looks: one round is no finding. */
+static bool is_updated(struct rig *r)
+{
+	return all_are_as_held(r) && !updater_is_at_work(&r->d);
+}
+
+static bool a_round_has_seen_the_narrowed_one(struct rig *r)
+{
+	return r->d.follow.confined.kind[CONFINED_BY_CGROUP].before > 0;
+}
+
+static void set_interval(struct rig *r, unsigned ms)
+{
+	r->d.settings.sweep_interval_ms = ms;
+	sweep_settings_changed(&r->d);
+}
+
+/* Only of what a client has set a single round shows nothing: the runtime may come to the client's
+ * CPU set later. */
+static void what_another_program_changed_counts_as_restored_after_one_round(void **state)
+{
+	enum { NEVER_MS = 10 * GUARD_MS };
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 0, 4), *log = start_box(r, 1, 0);
+
+	(void)state;
+	wait_until(r, is_updated);
+	set_cpus(r, web, "0-15");
+	wait_until(r, has_drifted);
+	set_interval(r, NEVER_MS);
+	wait_until(r, is_updated);
+	assert_int_equal(r->d.measured.metrics.healed, 0);
+	put_cgroup(r, log, "cpuset.cpus.effective", "5-6");
+	set_interval(r, ROUND_MS);
+	r->d.settings.sweep_interval_ms = NEVER_MS; /* as this round ends */
+	wait_until(r, a_round_has_seen_the_narrowed_one);
+	assert_int_equal(r->d.measured.metrics.healed, 1);
+	rig_free(r);
+}
+
 static void what_one_round_finds_confined_is_not_reported(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
@@ -597,6 +636,7 @@ int main(void)
 		cmocka_unit_test(processes_of_the_pool_with_the_runtimes_affinity_are_reported),
 		cmocka_unit_test(a_pool_narrowed_by_a_parent_cgroup_is_reported),
 		cmocka_unit_test(a_confined_runtime_is_logged_once),
+		cmocka_unit_test(what_another_program_changed_counts_as_restored_after_one_round),
 		cmocka_unit_test(what_one_round_finds_confined_is_not_reported),
 		cmocka_unit_test(without_the_hosts_processes_numafitds_own_affinity_counts),
 		cmocka_unit_test(numafitd_on_the_cpus_of_its_own_container_is_not_confined),

@@ -1,6 +1,8 @@
 /* A runtime that has forgotten what it set is not believed: cgroups are read instead. */
 #include "sweep_rig.h"
 
+#include <numafit-cli/journal_fold.h>
+
 /* It is CRI-O now, and has been started again since it created the containers. */
 static void forget(struct rig *r)
 {
@@ -237,6 +239,31 @@ static void after_random_changes_every_cpuset_is_restored(void **state)
 	}
 }
 
+/* By updates the pool grows in steps only, and an entry's record says how far the pool has grown.
+ */
+static void a_journal_without_entries_has_the_pool_as_well(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct journal_fold f;
+	struct err e;
+
+	(void)state;
+	r->d.settings.shared_pool_step = 4;
+	struct box *own = start_box(r, 0, 4);
+	own->c.runs = false;
+	call(r, NRI_CALL_STOP, own);
+	wait_until(r, is_quiet);
+	assert_int_equal(ledger_count(engine_ledger(r->d.engine)), 0);
+	const struct cpuset *pool = &ledger_view(engine_ledger(r->d.engine))->pool;
+	assert_true(cpuset_count(pool) < 16);
+	recorder_write_anew(&r->d);
+	if (journal_fold(&f, r->d.run.journal_path, NULL, NULL, &e) < 0)
+		fail_msg("%s", e.text);
+	assert_true(cpuset_equal(&ledger_view(engine_ledger(f.engine))->pool, pool));
+	journal_fold_fini(&f);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +271,7 @@ int main(void)
 		cmocka_unit_test(without_cgroups_a_container_is_updated_to_what_the_journal_has),
 		cmocka_unit_test(
 			a_shared_container_follows_the_pool_although_the_report_looks_right),
+		cmocka_unit_test(a_journal_without_entries_has_the_pool_as_well),
 		cmocka_unit_test(cgroups_beyond_the_time_limit_are_read_later),
 		cmocka_unit_test(a_resize_that_is_read_later_counts),
 		cmocka_unit_test(in_shadow_mode_the_cpusets_in_force_are_read_too),
