@@ -459,8 +459,8 @@ static void two_of_a_pod(struct two *p, struct node *n, enum advice_mode mode, b
 	struct arena a;
 
 	*p = (struct two){
-		.advice = {{ADVICE_ACCEPTED, mode, repair, {2}},
-			{ADVICE_ACCEPTED, ADVICE_PREFER, repair, {2}}},
+		.advice = {{ADVICE_ACCEPTED, mode, repair, {2}, {{0}}},
+			{ADVICE_ACCEPTED, ADVICE_PREFER, repair, {2}, {{0}}}},
 		.pod = {.sandbox_id = "two",
 			.uid = "two",
 			.ns = "",
