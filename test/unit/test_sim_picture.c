@@ -484,7 +484,7 @@ static void the_table_shows_what_was_asked_for_and_given(void **state)
 		"db/main                 Guaranteed 2     8Gi          update refused: no room\n"
 		"db/main                 Guaranteed 2     8Gi          stopped, 1 running "
 		"container moved\n"
-		"-- the runtime came back: 1 running containers listed, 0 set anew\n";
+		"-- the runtime came back: 1 running container listed, 0 set anew\n";
 	struct sim_node n;
 
 	(void)state;

@@ -101,8 +101,8 @@ name=
 
 # Pages
 
-sed -n 's/^## //p' deploy/CHANGELOG.md | head -n 1 >"$dir/out"
-each "the changelog's first entry" "$version ($date)"
+sed -n 's/^## //p' deploy/CHANGELOG.md | grep -v '(unreleased)$' | head -n 1 >"$dir/out"
+each "the changelog's first entry of a released version" "$version ($date)"
 places "tags in the manual" "$(cat deploy/docs/*.md | grep -cE 'numafit:[0-9]|newTag: |numafit-[0-9]|--version [0-9]')" \
 	's/.*\(numafit:\|newTag: \|numafit-\|--version \)\([0-9][0-9.]*[0-9]\).*/\2/p' deploy/docs/*.md
 {
