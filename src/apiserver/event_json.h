@@ -12,7 +12,12 @@ enum {
 	EVENT_JSON_MAX = 32 << 10
 };
 
+/* Refusals go first: schedulers read them, and a pod's author alone can cause any number of the
+ * others. */
+enum event_rank { EVENT_OF_REFUSAL, EVENT_OF_ADVICE };
+
 struct pod_event {
+	enum event_rank rank;
 	bool warning;
 	const char *reason;  /* a word for programs: "TopologyAffinityError" */
 	const char *message; /* for people; what is too long is cut between two characters */

@@ -70,14 +70,21 @@ static void events_remove_note(struct events *v, size_t i)
 	vec_remove(&v->notes, i);
 }
 
-/* Room for one more, if need be in the place of the oldest that was sent. */
-static bool events_make_room(struct events *v)
+/* Make room for a note of that rank, if need be in the place of the oldest note that was sent, or,
+ * for a refusal, of the oldest advice that waits. */
+static bool events_make_room(struct events *v, enum event_rank rank)
 {
 	if (v->notes.nr < TEXTS_MAX)
 		return true;
 	for (size_t i = 0; i < v->notes.nr; i++)
 		if (note_is_idle(v, v->notes.at[i])) {
 			events_remove_note(v, i);
+			return true;
+		}
+	for (size_t i = 0; i < v->notes.nr; i++)
+		if (v->notes.at[i]->event.rank > rank && v->notes.at[i] != v->sending) {
+			events_remove_note(v, i);
+			v->counters.dropped++;
 			return true;
 		}
 	return false;
@@ -102,11 +109,12 @@ static struct note *events_find_or_add_note(
 			return v->notes.at[i];
 		}
 	}
-	if (!events_make_room(v))
+	if (!events_make_room(v, event->rank))
 		return NULL;
 	struct note *n = xcalloc(1, sizeof *n);
 	arena_init(&n->memory, SIZE_MAX);
 	n->event = (struct pod_event){
+		.rank = event->rank,
 		.warning = event->warning,
 		.reason = arena_strdup(&n->memory, event->reason),
 		.message = n->message,
@@ -124,15 +132,23 @@ static struct note *events_find_or_add_note(
 	return n;
 }
 
-/* The one that has waited for the longest time. NULL: none waits. */
-static struct note *events_next_note(const struct events *v)
+static bool goes_before(const struct note *a, const struct note *b, uint64_t now)
+{
+	if (a->event.rank != b->event.rank && a->due_ns <= now && b->due_ns <= now)
+		return a->event.rank < b->event.rank;
+	return a->due_ns < b->due_ns;
+}
+
+/* The note that has waited for the longest time, among those of the first rank that are due. NULL:
+ * no note waits. */
+static struct note *events_next_note(const struct events *v, uint64_t now)
 {
 	struct note *next = NULL;
 
 	for (size_t i = 0; i < v->notes.nr; i++) {
 		struct note *n = v->notes.at[i];
 
-		if (n->waiting.nr && (!next || n->due_ns < next->due_ns))
+		if (n->waiting.nr && (!next || goes_before(n, next, now)))
 			next = n;
 	}
 	return next;
@@ -142,8 +158,8 @@ static void events_send(struct events *v, struct note *n);
 
 static void events_plan(struct events *v)
 {
-	struct note *n = v->call ? NULL : events_next_note(v);
 	uint64_t now = loop_monotonic_ns();
+	struct note *n = v->call ? NULL : events_next_note(v, now);
 
 	if (!n)
 		return;

@@ -420,7 +420,10 @@ static void take_unknown(const struct wishes_reader *r, const struct key_value *
 	(void)snprintf(said, sizeof said, "annotation %.*s is none that numafit knows%s%s%s",
 		2 * SHOWN, kv->key, *meant.key ? "; did you mean " : "", meant.key,
 		*meant.key ? "?" : "");
-	say_odd(r, !meant.row || is_looked_at(meant.row, allowed), said, ask, a, ignored);
+	/* A key that is near to none of ours may be of a later version, or of an operator's own tools:
+	 * no container is refused for it. */
+	say_odd(r, *meant.key && (!meant.row || is_looked_at(meant.row, allowed)), said, ask, a,
+		ignored);
 }
 
 void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct ask *ask,

@@ -243,9 +243,9 @@ static const struct row rows[] = {
 		"blockio-class, quiet, with commas between them; none. One that is not allowed counts as not there"),
 	ROW("podWishes.unknown", kind_word, unknown_wish, "refuse",
 		"a container with a wish that is allowed and has a value that is none of its "
-		"values, or with an annotation that looks like a wish and is none. refuse: its "
-		"creation fails, and the error says what there is. ignore: as if there were no such "
-		"wish; log and event say so",
+		"values, or with an annotation whose key is close to a wish's and is no wish's. "
+		"refuse: its creation fails, and the error says what there is. ignore: as if there "
+		"were no such wish; log and event say so",
 		.words = unknown_wish_words),
 	ROW(NAMESPACES, kind_namespaces, namespaces, "",
 		"what pods of some namespaces are given, section by section. names: patterns with * "

@@ -113,6 +113,7 @@ static struct pod_event event_of(
 	const struct pod *pod, const char *container, enum container_kind kind)
 {
 	return (struct pod_event){
+		.rank = EVENT_OF_ADVICE,
 		.ns = pod->ns,
 		.pod = pod->name,
 		.uid = pod->uid,
@@ -216,6 +217,7 @@ void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 		evict_forget(c->evictions, pod->uid);
 	if (dec->admit)
 		return;
+	event.rank = EVENT_OF_REFUSAL;
 	event.warning = true;
 	event.reason = dec->reason ? dec->reason : "NUMARefused";
 	event.about = dec->message; /* what would help may be another thing each time */

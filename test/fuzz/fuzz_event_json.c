@@ -26,8 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (at < input + size)
 			at += strlen(at) + 1;
 	}
-	const struct pod_event event = {size % 2, text[0], text[1], NULL, text[2], text[3], text[4],
-		size % 3 ? text[5] : NULL, (enum container_kind)(size % NR_CONTAINER_KINDS),
+	const struct pod_event event = {EVENT_OF_REFUSAL, size % 2, text[0], text[1], NULL, text[2],
+		text[3], text[4], size % 3 ? text[5] : NULL,
+		(enum container_kind)(size % NR_CONTAINER_KINDS),
 		(enum advice_verdict)(size % NR_ADVICE_VERDICTS)};
 	const struct event_times times = {(int64_t)size, INT64_MAX, (unsigned)size};
 	auto_free char *json = event_json_format(&event, &times, text[6], size);

@@ -178,8 +178,8 @@ static void the_name_of_an_event_is_a_valid_object_name(void **state)
 static void the_longest_event_fits(void **state)
 {
 	static char wide[4 * EVENT_MESSAGE_MAX];
-	const struct pod_event event = {true, wide, wide, NULL, wide, wide, wide, wide,
-		CONTAINER_INIT, ADVICE_REJECTED_FOREIGN_CPUSET};
+	const struct pod_event event = {EVENT_OF_REFUSAL, true, wide, wide, NULL, wide, wide, wide,
+		wide, CONTAINER_INIT, ADVICE_REJECTED_FOREIGN_CPUSET};
 
 	(void)state;
 	memset(wide, '\1', sizeof wide - 1);

@@ -53,8 +53,15 @@ static void start(struct world *w, unsigned same_ms, unsigned burst, unsigned ev
 
 static void report_event(struct world *w, const char *uid, const char *message)
 {
-	events_emit(w->v, &(struct pod_event){true, "TopologyAffinityError", message, NULL, "ml",
-				  "train-0", uid, NULL, CONTAINER_APP, ADVICE_NONE});
+	events_emit(w->v, &(struct pod_event){EVENT_OF_REFUSAL, true, "TopologyAffinityError",
+				  message, NULL, "ml", "train-0", uid, NULL, CONTAINER_APP,
+				  ADVICE_NONE});
+}
+
+static void report_advice(struct world *w, const char *uid)
+{
+	events_emit(w->v, &(struct pod_event){EVENT_OF_ADVICE, true, "NUMAWish", "not followed",
+				  NULL, "ml", "train-0", uid, NULL, CONTAINER_APP, ADVICE_NONE});
 }
 
 static struct events_counters counters(const struct world *w)
@@ -175,11 +182,16 @@ static void a_repeated_event_is_sent_once_and_then_with_a_count(void **state)
 static void a_different_text_pod_reason_or_container_is_a_new_event(void **state)
 {
 	static const struct pod_event cases[] = {
-		{true, "A", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP, ADVICE_NONE},
-		{true, "B", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP, ADVICE_NONE},
-		{true, "A", "n", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP, ADVICE_NONE},
-		{true, "A", "m", NULL, "ml", "p", "u-2", NULL, CONTAINER_APP, ADVICE_NONE},
-		{true, "A", "m", NULL, "ml", "p", "u-1", "c", CONTAINER_APP, ADVICE_NONE},
+		{EVENT_OF_REFUSAL, true, "A", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP,
+			ADVICE_NONE},
+		{EVENT_OF_REFUSAL, true, "B", "m", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP,
+			ADVICE_NONE},
+		{EVENT_OF_REFUSAL, true, "A", "n", NULL, "ml", "p", "u-1", NULL, CONTAINER_APP,
+			ADVICE_NONE},
+		{EVENT_OF_REFUSAL, true, "A", "m", NULL, "ml", "p", "u-2", NULL, CONTAINER_APP,
+			ADVICE_NONE},
+		{EVENT_OF_REFUSAL, true, "A", "m", NULL, "ml", "p", "u-1", "c", CONTAINER_APP,
+			ADVICE_NONE},
 	};
 	const size_t nr = sizeof cases / sizeof *cases;
 	struct world *w = *state;
@@ -262,6 +274,28 @@ static void events_beyond_the_queue_are_dropped_and_counted(void **state)
 	assert_int_equal(counters(w).dropped, 10);
 	report_event(w, "yet another", "no room");
 	assert_int_equal(counters(w).dropped, 11);
+}
+
+static void a_refusal_goes_before_any_number_of_other_events(void **state)
+{
+	struct world *w = *state;
+	char uid[16];
+
+	start(w, NEVER_MS, 0, 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(uid, sizeof uid, "u-%u", i);
+		report_advice(w, uid);
+	}
+	report_event(w, "refused", "no room");
+	assert_int_equal(counters(w).dropped, 1);
+	assert_int_equal(counters(w).waiting, MANY);
+	calls_until(&w->api, 1);
+	sent_has(w, "\"uid\":\"refused\"");
+	calls_answer(&w->api, 201);
+	report_event(w, "refused", "no room"); /* is not due for a long time, and holds up nothing */
+	calls_until(&w->api, 2);
+	sent_has(w, "\"reason\":\"NUMAWish\"");
+	calls_answer(&w->api, 201);
 }
 
 static void a_failure_is_tried_again_later_with_the_same_name(void **state)
@@ -384,6 +418,7 @@ int main(void)
 		IN_WORLD(texts_about_the_same_are_one_event_with_the_last_of_them),
 		IN_WORLD(after_a_burst_one_event_is_sent_in_each_interval),
 		IN_WORLD(events_beyond_the_queue_are_dropped_and_counted),
+		IN_WORLD(a_refusal_goes_before_any_number_of_other_events),
 		IN_WORLD(a_failure_is_tried_again_later_with_the_same_name),
 		IN_WORLD(a_retry_waits_as_long_as_the_server_wants),
 		IN_WORLD(a_refused_event_is_logged_once_and_dropped),

@@ -180,8 +180,9 @@ static void annotations_that_nothing_follows_are_said(void **state)
 		{"none", "numafit.io/numa-hints", "{}", true, "did you mean numafit.io/numa-hint?"},
 		{"none", "numa-hint.numafit.io/web", "{}", true,
 			"did you mean numafit.io/numa-hint?"},
-		{"none", "numafit.io/something-else", "x", true, "is none that numafit knows"},
-		{"none", "numafit.io/", "x", true, "is none that numafit knows"},
+		/* near to no key: perhaps of a later version */
+		{"none", "numafit.io/something-else", "x", false, "is none that numafit knows"},
+		{"none", "numafit.io/", "x", false, "is none that numafit knows"},
 	};
 
 	(void)state;
