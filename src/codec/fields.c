@@ -110,6 +110,11 @@ static bool is_true(const struct field *f, const char *at)
 	return f->type == FIELD_BOOL ? MEMBER(bool, at, 0) : MEMBER(unsigned, at, 0) == f->max;
 }
 
+static const char *name_of(const struct field *f, unsigned value)
+{
+	return f->words[f->newer && value == f->newer ? f->older : value];
+}
+
 static void put_value(
 	struct text *t, const struct field *f, const void *from, const struct node_ids *ids)
 {
@@ -143,7 +148,7 @@ static void put_value(
 		fields_write_string(t, p);
 		return;
 	case FIELD_NAME:
-		fields_write_string(t, f->words[MEMBER(unsigned, p, 0)]);
+		fields_write_string(t, name_of(f, MEMBER(unsigned, p, 0)));
 		return;
 	case FIELD_CPUS:
 	case FIELD_NODES:

@@ -41,6 +41,10 @@ struct field {
 	size_t flag, count;
 	unsigned max;             /* FIELD_UNSIGNED: the largest value, 0: any */
 	const char *const *words; /* FIELD_NAME: of its max values */
+	/* FIELD_NAME: the value `newer` is written as the word of the value `older`, for readers
+	 * that know no other; 0: none is. A FIELD_WHETHER in a later row says which of the two it
+	 * is. */
+	unsigned newer, older;
 	const struct fields *fields;
 	/* args_json.h */
 	const char *go; /* its type there */

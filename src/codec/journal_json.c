@@ -65,8 +65,10 @@ static const struct fields advice_ask_fields = FIELDS(advice_ask_rows, struct ad
 
 #define AT(member) offsetof(struct advice_result, member)
 static const struct field hint_rows[] = {
+	/* numafit 0.2.0 sets a journal aside that has a verdict which it does not know */
 	FIELD("verdict", NAME, AT(verdict), .words = advice_verdict_words,
-		.max = NR_ADVICE_VERDICTS),
+		.max = NR_ADVICE_VERDICTS, .newer = ADVICE_REPAIRED_CPUS, .older = ADVICE_REPAIRED),
+	FIELD("repaired_cpus", WHETHER, AT(verdict), .optional = true, .max = ADVICE_REPAIRED_CPUS),
 	FIELD("cause", NAME, AT(cause), .words = advice_verdict_words, .max = NR_ADVICE_VERDICTS),
 	FIELD("mode", NAME, AT(mode), .words = advice_mode_words, .max = NR_ADVICE_MODES),
 	FIELD("asked", NODES, AT(asked)),

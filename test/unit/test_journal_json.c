@@ -1,5 +1,7 @@
 #include "journal_json_rig.h"
 
+#include <stdio.h>
+
 static const struct node_ids ids = {.nr = 6, .id = {0, 8, 250, 251, 254, 255}};
 
 static const char grant_line[] =
@@ -69,6 +71,40 @@ static void a_message_cut_within_a_character_can_be_read_back(void **state)
 		assert_int_equal(
 			journal_json_parse(line, (size_t)written, &ids, &a, &back, NULL), 0);
 		assert_string_equal(back.decision.message, want);
+		arena_fini(&a);
+	}
+}
+
+/* A numafit that is older than a verdict sets a journal aside that has the verdict's word. */
+static void a_verdict_that_older_versions_lack_is_written_by_a_word_of_theirs(void **state)
+{
+	static const char *const of_0_2_0[] = {"none", "accepted", "accepted-stale", "repaired",
+		"rejected:format", "rejected:version", "rejected:uid", "rejected:node",
+		"rejected:clock", "rejected:expired", "rejected:numa", "rejected:not-fit",
+		"rejected:not-narrowest", "rejected:farther", "rejected:policy",
+		"rejected:foreign-cpuset"};
+	struct decision d = granted;
+	struct record r = grant;
+
+	(void)state;
+	r.decision = &d;
+	for (unsigned v = 0; v < NR_ADVICE_VERDICTS; v++) {
+		struct decoded_record back;
+		struct arena a;
+		char word[64];
+
+		d.advice = (struct advice_result){.looked_at = true, .verdict = v};
+		int len = journal_json_record(&r, &ids, line, sizeof line, NULL);
+		const char *hint = strstr(line, "\"hint\":{\"verdict\":\"");
+		assert_non_null(hint);
+		assert_int_equal(sscanf(hint, "\"hint\":{\"verdict\":\"%63[^\"]", word), 1);
+		if (text_index(of_0_2_0, sizeof of_0_2_0 / sizeof *of_0_2_0, word) < 0)
+			fail_msg("numafit 0.2.0 does not know the verdict %s", word);
+		assert_int_equal(
+			!!strstr(line, "\"repaired_cpus\":true"), v == ADVICE_REPAIRED_CPUS);
+		arena_init(&a, ARENA_BYTES);
+		assert_int_equal(journal_json_parse(line, (size_t)len, &ids, &a, &back, NULL), 0);
+		assert_int_equal(back.decision.advice.verdict, v);
 		arena_fini(&a);
 	}
 }
@@ -282,6 +318,7 @@ int main(void)
 		cmocka_unit_test(a_line_that_does_not_fit_is_an_error_at_every_size),
 		cmocka_unit_test(a_line_that_is_cut_at_any_byte_is_an_error),
 		cmocka_unit_test(a_message_cut_within_a_character_can_be_read_back),
+		cmocka_unit_test(a_verdict_that_older_versions_lack_is_written_by_a_word_of_theirs),
 		cmocka_unit_test(strings_beyond_the_arena_are_refused),
 		cmocka_unit_test(a_pods_quota_comes_back_as_it_was_written),
 		cmocka_unit_test(what_a_file_of_the_kernel_had_comes_back_as_it_was_written),
