@@ -1,6 +1,7 @@
 #ifndef NUMAFIT_ENGINE_H
 #define NUMAFIT_ENGINE_H
 
+#include <numafit/budget.h>
 #include <numafit/decision.h>
 #include <numafit/leases.h>
 #include <numafit/ledger.h>
@@ -276,11 +277,11 @@ struct container_facts {
 /* The facts of a container have become known, or have changed, after its entry was made: the entry
  * has them from now on. Where they change how many CPUs the running container has for itself, or
  * on which claims the container runs, the container is placed anew, and never refused: its update
- * is due. A container that is part of a pod
- * that was decided as a whole has these facts already, and one that does not run yet gets them once
- * it does. True if the entry has changed. */
+ * is due, and the search spends *b, of which each container of the event has its share. A container
+ * that is part of a pod that was decided as a whole has these facts already, and one that does not
+ * run yet gets them once it does. True if the entry has changed. */
 bool engine_join_facts(struct engine *g, int64_t now_ms, const char *container_id,
-	const struct container_facts *facts);
+	const struct container_facts *facts, struct budget *b);
 
 /* Moves of running containers: one at a time. Whoever asks for one sets its cpuset, and says when
  * that is done; until then it is not updated, a change of its resources is refused, and what it

@@ -57,19 +57,19 @@ static void note_facts(
 }
 
 /* As for a container that is found running with these facts, and whose cpuset is not its own. */
-static void place_anew(struct engine *g, int64_t now_ms, const struct request *known)
+static void place_anew(
+	struct engine *g, int64_t now_ms, const struct request *known, struct budget *b)
 {
 	const struct cpuset before = ledger_view(g->ledger)->pool;
-	struct budget budget = budget_of(g->s->merge_visit_budget);
 
 	engine_drop(g, now_ms, "facts", known->container_id, true);
-	engine_adopt(g, now_ms, "facts", known, NULL, true, &budget);
+	engine_adopt(g, now_ms, "facts", known, NULL, true, b);
 	engine_update_later(g, &before);
 	engine_must_update(g, known->container_id);
 }
 
 bool engine_join_facts(struct engine *g, int64_t now_ms, const char *container_id,
-	const struct container_facts *facts)
+	const struct container_facts *facts, struct budget *b)
 {
 	const struct holding *h = ledger_find(g->ledger, container_id);
 	struct arena a;
@@ -89,7 +89,7 @@ bool engine_join_facts(struct engine *g, int64_t now_ms, const char *container_i
 	if (stays)
 		note_facts(g, now_ms, ledger_find(g->ledger, container_id), &known);
 	else if (!waits)
-		place_anew(g, now_ms, &known);
+		place_anew(g, now_ms, &known, b);
 	arena_fini(&a);
 	return !waits;
 }

@@ -70,7 +70,7 @@ static void log_without_claim(const struct holding *h)
 		log_text(why, sizeof why, h->decision.message));
 }
 
-static bool join_facts(struct daemon *d, const char *id)
+static bool join_facts(struct daemon *d, const char *id, struct budget *b)
 {
 	const struct holding *h = ledger_find(engine_ledger(d->engine), id);
 	struct container_facts facts;
@@ -80,7 +80,7 @@ static bool join_facts(struct daemon *d, const char *id)
 		return false;
 	arena_init(&a, GATHER_BYTES);
 	gather_facts(d, &h->request, &facts, &a);
-	const bool changed = engine_join_facts(d->engine, loop_wall_ms(), id, &facts);
+	const bool changed = engine_join_facts(d->engine, loop_wall_ms(), id, &facts, b);
 	arena_fini(&a);
 	h = changed ? ledger_find(engine_ledger(d->engine), id) : NULL;
 	if (h)
@@ -92,12 +92,15 @@ static bool join_facts(struct daemon *d, const char *id)
 
 static void join_all(struct daemon *d, struct ids ids)
 {
+	struct budget budget = budget_of(d->settings.merge_visit_budget);
 	bool changed = false;
 
 	for (size_t i = 0; i < ids.nr; i++) {
 		auto_free char *id = ids.at[i];
+		struct budget b = budget_share(&budget, (unsigned)ids.nr, (unsigned)i);
 
-		changed = join_facts(d, id) || changed;
+		changed = join_facts(d, id, &b) || changed;
+		budget_return(&budget, &b);
 	}
 	vec_fini(&ids);
 	if (!changed)

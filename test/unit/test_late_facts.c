@@ -139,9 +139,10 @@ struct row {
 	enum held_by_kubelet held; /* by shares */
 	enum prepared claim;
 };
-#define OWN   "'resources':{'limits':{'cpu':'6','memory':'1Gi'}},"
-#define ALONE "{'name':'alone','resources':{'limits':{'cpu':'2','memory':'1Gi'}}}"
-#define BURST "'requests':{'cpu':'100m'}"
+#define OWN    "'resources':{'limits':{'cpu':'6','memory':'1Gi'}},"
+#define ALONE  "{'name':'alone','resources':{'limits':{'cpu':'2','memory':'1Gi'}}}"
+#define SHARES "{'name':'shares','resources':{'limits':{'cpu':'4','memory':'1Gi'}}}"
+#define BURST  "'requests':{'cpu':'100m'}"
 #define CLAIMS                                                                                     \
 	"'containers':[" ALONE ",{'name':'shares','resources':{'claims':[{'name':'x'}],"           \
 	"'limits':{'cpu':'2','memory':'1Gi'}}}]"
@@ -209,16 +210,17 @@ struct world {
 
 static const char of_pod[] = "sys/fs/cgroup/kubepods/podp1/cpu.max";
 
-static void read_spec(struct world *w, const struct row *row)
+static void read_spec(struct world *w, const char *spec)
 {
 	char text[2048];
 
 	(void)snprintf(text, sizeof text,
 		"{'metadata':{'uid':'p1','namespace':'default','name':'p1'},'spec':{%s},"
 		"'status':{'qosClass':'Guaranteed'}}",
-		row->spec);
+		spec);
 	for (char *at = text; (at = strchr(at, '\''));)
 		*at = '"';
+	json_decref(w->document);
 	assert_int_equal(json_parse(text, strlen(text), &w->document, NULL), 0);
 	assert_int_equal(pod_object_json_read(w->document, &w->a, &known, NULL), 0);
 }
@@ -302,7 +304,7 @@ static void make_ready(struct world *w, const struct row *row)
 	arena_init(&w->a, ARENA_MAX);
 	w->services = (struct services){.d = &w->r->d};
 	if (row->spec) {
-		read_spec(w, row);
+		read_spec(w, row->spec);
 		w->services.pods = (struct pods *)&w->services;
 	}
 	if (row->held)
@@ -518,6 +520,56 @@ static void a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited(void
 	finish(&w);
 }
 
+/* A pod that shares out its own CPUs to both containers, to one of them, or to none. */
+enum part { NO_PART, ALONE_HAS_PART, SHARES_HAS_PART, BOTH_HAVE_PART };
+static const char *const parts[] = {
+	[NO_PART] = OWN "'containers':[{'name':'alone'},{'name':'shares'}]",
+	[ALONE_HAS_PART] = OWN "'containers':[" ALONE ",{'name':'shares'}]",
+	[SHARES_HAS_PART] = OWN "'containers':[{'name':'alone'}," SHARES "]",
+	[BOTH_HAVE_PART] = OWN "'containers':[" ALONE "," SHARES "]",
+};
+
+static void change_spec(struct world *w, enum part part)
+{
+	read_spec(w, parts[part]);
+	services_pod_changed(&w->r->d, &known);
+	for (unsigned i = 0; i < CONTAINERS; i++)
+		assert_true(held(w->r, &w->r->box[1 + i])->decision.exclusive == (part >> i & 1));
+}
+
+/* How many containers are placed with fewer steps than their searches need, as these have parts. */
+static unsigned nr_cut_short(struct world *w, enum part part, uint64_t steps)
+{
+	unsigned nr = 0;
+
+	change_spec(w, NO_PART);
+	w->r->d.settings.merge_visit_budget = steps;
+	change_spec(w, part);
+	for (unsigned i = 0; i < CONTAINERS; i++)
+		nr += held(w->r, &w->r->box[1 + i])->decision.cut_short;
+	return nr;
+}
+
+static void containers_whose_facts_come_together_spend_one_budget(void **state)
+{
+	struct world w = {0};
+	uint64_t steps = 1, most;
+
+	(void)state;
+	is_known = true;
+	shown_held.answered = false;
+	begin(&w, &rows[0]);
+	wait_until(w.r, is_settled);
+	most = w.r->d.settings.merge_visit_budget;
+	w.r->d.settings.topology_policy = POLICY_BEST_EFFORT;
+	while (nr_cut_short(&w, ALONE_HAS_PART, steps) || nr_cut_short(&w, SHARES_HAS_PART, steps))
+		assert_true(steps++ < most);
+	assert_true(steps > 1); /* enough for each of them, and no more than that */
+	assert_int_not_equal(nr_cut_short(&w, BOTH_HAVE_PART, steps), 0);
+	assert_int_equal(nr_cut_short(&w, BOTH_HAVE_PART, most), 0);
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +578,7 @@ int main(void)
 			what_comes_between_create_and_start_is_in_force_once_the_container_runs),
 		cmocka_unit_test(where_nobody_has_facts_a_quota_is_lifted_at_once),
 		cmocka_unit_test(a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited),
+		cmocka_unit_test(containers_whose_facts_come_together_spend_one_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
