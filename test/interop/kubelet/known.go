@@ -38,7 +38,7 @@ func knownCPU(q *cpuQuestion, upstream, ours value) string {
 	case q.PolicyQuestion == nil && q.givesFewer(upstream):
 		return bugFewer
 	case q.PolicyQuestion != nil && len(q.ReservedCPUs) == 0 && startsWrongly(upstream):
-		return bugOfTaking(q.topology(), cpuset.New(q.all()...), nil, q.ReservedCount, q.Options)
+		return bugOfReserving(q.topology(), cpuset.New(q.all()...), q.ReservedCount, q.Options, q.crosses())
 	case q.PolicyQuestion != nil:
 		if bug := bugOfTaking(q.topology(), q.free(upstream), q.Affinity, q.Want, q.Options); bug != "" {
 			return bug
@@ -124,6 +124,14 @@ func bugOfTaking(topo *topology.CPUTopology, free cpuset.CPUSet, affinity []int,
 	return bug
 }
 
+// bugOfReserving: the policy takes the CPUs to be reserved as it takes a container's, and passes by an error of it.
+func bugOfReserving(topo *topology.CPUTopology, all cpuset.CPUSet, count int, options map[string]bool, crosses bool) string {
+	if bug := bugOfTaking(topo, all, nil, count, options); bug != "" || !options["distribute-cpus-across-numa"] || !crosses {
+		return bug
+	}
+	return bugListed
+}
+
 func cpusOf(answer value) cpuset.CPUSet { return setOf(member(answer, "cpus")) }
 
 func setOf(v value) cpuset.CPUSet {
@@ -146,8 +154,8 @@ func knownNode(q *nodeQuestion, upstream, ours value) string {
 		return bugHang
 	}
 	if q.Settings.ReservedSystemCPUs == "" && startsWrongly(upstream) {
-		return bugOfTaking(q.Machine.topology(), cpuset.New(q.Machine.all()...), nil, q.reservedCount(),
-			optionsOf(q.Settings.CPUManagerPolicyOptions))
+		return bugOfReserving(q.Machine.topology(), cpuset.New(q.Machine.all()...), q.reservedCount(),
+			optionsOf(q.Settings.CPUManagerPolicyOptions), q.Machine.crosses())
 	}
 	theirs, _ := member(upstream, "steps").([]any)
 	mine, _ := member(ours, "steps").([]any)
@@ -170,7 +178,8 @@ func knownNode(q *nodeQuestion, upstream, ours value) string {
 
 // knownSlices: the model with combinations that share memory gives upstream's answer, the one with
 // copies numafit's (or, when ours is nil, another one). Where upstream lists a node twice the second
-// is enough.
+// is enough; and where that one ends in the packed way, which gives fewer CPUs than were asked for
+// (bugFewer), numafit's answer cannot be either's.
 func knownSlices(q *cpuQuestion, upstream, ours value) string {
 	d := distribution{topo: q.topology(), q: q}
 	copied := d.take(true)
@@ -178,7 +187,8 @@ func knownSlices(q *cpuQuestion, upstream, ours value) string {
 		return d.bug
 	}
 	if q.crosses() {
-		if !copied.Equals(cpusOf(upstream)) && (ours == nil || copied.Equals(cpusOf(ours))) {
+		if !copied.Equals(cpusOf(upstream)) &&
+			(ours == nil || copied.Equals(cpusOf(ours)) || copied.Size() < q.Want) {
 			return bugListed
 		}
 		return ""
