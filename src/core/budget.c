@@ -51,7 +51,8 @@ void budget_return(struct budget *of, const struct budget *part)
 	of->cut = of->cut || part->cut;
 	if (of->endless)
 		return;
-	of->left -= part->given - part->left;
+	/* a part may have been given a last step that the whole did not have */
+	of->left -= number_min(of->left, part->given - part->left);
 	of->aside -= part->given_aside - part->aside;
 }
 

@@ -427,6 +427,17 @@ static void a_cut_decision_is_marked_and_is_the_same_when_repeated(void **state)
 	assert_true(cut > MACHINES / 2);
 }
 
+static void a_spent_budget_stays_spent_whatever_its_parts_have_spent(void **state)
+{
+	struct budget whole = budget_of(1), part = budget_all_of(1);
+
+	(void)state;
+	assert_true(budget_spend(&whole, 1));
+	assert_true(budget_spend(&part, 1));
+	budget_return(&whole, &part);
+	assert_false(budget_spend(&whole, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -443,6 +454,7 @@ int main(void)
 		cmocka_unit_test(
 			a_refusal_is_marked_uncertain_only_when_the_search_was_cut_before_it_was_sure),
 		cmocka_unit_test(a_cut_decision_is_marked_and_is_the_same_when_repeated),
+		cmocka_unit_test(a_spent_budget_stays_spent_whatever_its_parts_have_spent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
