@@ -131,8 +131,8 @@ struct advice_facts {
 	uint64_t generation;     /* of the node's state now; 0: not known */
 	const char *fingerprint; /* of its pods now; NULL: not known */
 	const struct topo *t;
-	const struct cpuset *foreign; /* CPUs that the pod cannot have: reserved ones, those that
-					 others hold; NULL: none */
+	const struct cpuset *foreign; /* CPUs that the pod cannot have: reserved CPUs, and CPUs
+					 of other containers; NULL: none */
 };
 
 /* All that can be said without the ledger, in this order: version, uid, node, clock, expired, numa,

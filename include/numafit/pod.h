@@ -65,8 +65,8 @@ struct ask {
 	 * cm/qos, IsContainerEquivalentQOSGuaranteed). */
 	bool guaranteed;
 	struct wishes wishes; /* of its pod's author, as far as the operator allows them */
-	const char *odd_wish; /* what is wrong with one of them: it is refused for that. NULL:
-				 nothing */
+	const char *odd_wish; /* why a wish is refused, and the container with the wish. NULL: no
+				 wish is */
 	bool wishes_nodes; /* its author wishes for NUMA nodes, for which its advice is, or was */
 	bool has_claims; /* it has devices through claims (DRA), by its pod's spec; not recorded */
 	/* It was seen to have a device, of whatever resource or claim, or a device node, or to ask

@@ -1,3 +1,4 @@
+/* Reads a ResourceClaim as the API server has the object. */
 #include <apiserver/claim_json.h>
 
 #include <codec/fields_json.h>

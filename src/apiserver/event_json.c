@@ -1,3 +1,4 @@
+/* Writes an event about a pod as the API server's JSON. */
 #include <apiserver/event_json.h>
 
 #include <codec/fields.h>

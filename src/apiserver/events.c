@@ -1,3 +1,5 @@
+/* Sends events about pods to the API server: refusals first, equal texts once with a count, at a
+ * bounded rate. */
 #include <apiserver/events.h>
 
 #include <apiserver/path.h>

@@ -1,3 +1,4 @@
+/* Evicts refused pods through the API server, within disruption budgets. */
 #include <apiserver/evict.h>
 
 #include <apiserver/path.h>

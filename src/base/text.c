@@ -1,3 +1,4 @@
+/* Texts in buffers of a fixed size: appending, comparing, and making bytes well-formed. */
 #include <numafit/text.h>
 
 #include <errno.h>

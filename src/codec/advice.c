@@ -1,3 +1,5 @@
+/* Finds the scheduler's hint among a pod's annotations, whichever scheduler has written the
+ * hint. */
 #include <codec/advice.h>
 
 #include <codec/advice_parts.h>

@@ -1,3 +1,4 @@
+/* Writes structs as JSON by their tables of fields: the same struct always gives the same bytes. */
 #include <codec/fields.h>
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Reads JSON into structs by their tables of fields. */
 #include <codec/fields_json.h>
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Reads a settings file: YAML as keys with dots, with the line of each mistake, within bounds of
+ * depth and work. */
 #include <codec/flat_yaml.h>
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* A line of the journal as JSON, both ways: the header, records and their decisions. */
 #include <codec/journal_json.h>
 
 #include <codec/fields_json.h>

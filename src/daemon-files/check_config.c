@@ -56,7 +56,7 @@ static int check_ui_port(const struct settings *s, struct err *e)
 			      : 0;
 }
 
-/* One that is not there yet may come, with the files that it names. */
+/* A kubeconfig that is missing may come later, with the files that the kubeconfig names. */
 static int check_kubeconfig(const struct settings *s, struct err *e)
 {
 	int rc = auth_check(s->kubeconfig, s->kube_context, e);

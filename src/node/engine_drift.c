@@ -164,7 +164,7 @@ static struct cpuset own_beside(const struct engine *g, const struct holding *h)
 	return cpus;
 }
 
-/* Its part of the CPUs that its pod has by now, around those that it still has. */
+/* Give the container its part of the pod's present CPUs, around the CPUs that it still has. */
 static void share_out_again(
 	struct engine *g, const struct holding *h, const struct holding *pod, struct budget *b)
 {

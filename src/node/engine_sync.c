@@ -285,7 +285,7 @@ void engine_live(
 		ledger_set_misplaced(g->ledger, req->container_id, true);
 }
 
-/* Oldest first, so that of two that claim one CPU the one that had it first keeps it. */
+/* Oldest first: if two containers claim a CPU, the older container keeps the CPU. */
 static int by_age(const void *a, const void *b)
 {
 	const struct request *x = *(const struct request *const *)a,

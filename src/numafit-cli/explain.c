@@ -378,7 +378,8 @@ static bool is_text(const struct options *o)
 	return o->output == OUTPUT_TEXT || o->output == OUTPUT_WIDE;
 }
 
-/* One story: its last decision, and what it left as it was, or all of it. */
+/* Print a story: its last decision with later events that did not change it; with --all, every
+ * event. */
 static void explain_story(const struct story *s, const struct options *o, struct table *t)
 {
 	static struct moment_record past;
