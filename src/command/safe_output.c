@@ -20,19 +20,22 @@ struct outlet {
 	char tail[CHARACTER_MAX]; /* the beginning of a character of which the rest is not here yet
 				   */
 	size_t nr_tail;
+	int error; /* errno of the first write that failed; 0: none */
 };
 
 static FILE *raw_stdout;
 
-static bool write_all(int fd, const char *at, size_t len)
+static bool write_all(struct outlet *o, const char *at, size_t len)
 {
 	while (len) {
-		ssize_t nr = write(fd, at, len);
+		ssize_t nr = write(o->fd, at, len);
 
-		if (nr < 0 && errno == EAGAIN) /* the log may have made the descriptor so */
-			(void)poll(&(struct pollfd){fd, POLLOUT, 0}, 1, -1);
-		else if (nr < 0 && errno != EINTR)
+		if (nr < 0 && errno == EAGAIN) { /* the log may have made the descriptor so */
+			(void)poll(&(struct pollfd){o->fd, POLLOUT, 0}, 1, -1);
+		} else if (nr < 0 && errno != EINTR) {
+			o->error = o->error ? o->error : errno;
 			return false;
+		}
 		at += nr > 0 ? nr : 0;
 		len -= nr > 0 ? (size_t)nr : 0;
 	}
@@ -73,7 +76,7 @@ static bool may_begin(const char *s, size_t len)
 
 /* Write the len bytes at s. Return how many of them were used: those at the end that may begin a
  * character are not, unless it is the last call. -1: they cannot be written. */
-static ssize_t write_escaped(int fd, const char *s, size_t len, bool last)
+static ssize_t write_escaped(struct outlet *o, const char *s, size_t len, bool last)
 {
 	char piece[PIECE];
 	struct text t;
@@ -86,7 +89,7 @@ static ssize_t write_escaped(int fd, const char *s, size_t len, bool last)
 		if (code == TEXT_NO_CHARACTER && !last && may_begin(s + at, len - at))
 			break;
 		if (t.len + ESCAPED_MAX > sizeof piece) {
-			if (!write_all(fd, piece, t.len))
+			if (!write_all(o, piece, t.len))
 				return -1;
 			text_init(&t, piece, sizeof piece);
 		}
@@ -95,7 +98,7 @@ static ssize_t write_escaped(int fd, const char *s, size_t len, bool last)
 		else
 			put_escaped(&t, code, (unsigned char)s[at]);
 	}
-	return write_all(fd, piece, t.len) ? (ssize_t)at : -1;
+	return write_all(o, piece, t.len) ? (ssize_t)at : -1;
 }
 
 static ssize_t outlet_write(void *cookie, const char *bytes, size_t len)
@@ -106,13 +109,13 @@ static ssize_t outlet_write(void *cookie, const char *bytes, size_t len)
 	/* the character that the last call has begun, byte by byte */
 	while (o->nr_tail && taken < len) {
 		o->tail[o->nr_tail++] = bytes[taken++];
-		ssize_t used = write_escaped(o->fd, o->tail, o->nr_tail, false);
+		ssize_t used = write_escaped(o, o->tail, o->nr_tail, false);
 		if (used < 0)
 			return 0;
 		o->nr_tail -= (size_t)used;
 		memmove(o->tail, o->tail + used, o->nr_tail);
 	}
-	ssize_t used = write_escaped(o->fd, bytes + taken, len - taken, false);
+	ssize_t used = write_escaped(o, bytes + taken, len - taken, false);
 	if (used < 0)
 		return 0;
 	taken += (size_t)used;
@@ -148,16 +151,15 @@ void safe_output_begin(void)
 
 int safe_output_end(void)
 {
-	int rc = fflush(stdout) || ferror(stdout) ? -errno : 0;
-
+	(void)fflush(stdout);
 	(void)fflush(stderr);
 	for (size_t i = 0; i < sizeof outlets / sizeof *outlets; i++) {
 		struct outlet *o = &outlets[i];
 
-		(void)write_escaped(o->fd, o->tail, o->nr_tail, true);
+		(void)write_escaped(o, o->tail, o->nr_tail, true);
 		o->nr_tail = 0;
 	}
-	return rc;
+	return -outlets[0].error; /* errno may be another call's by now */
 }
 
 FILE *safe_output_raw(void)

@@ -12,7 +12,8 @@
 /* From now on stdout and stderr escape. Once, at the program's start; later calls change nothing.
  */
 void safe_output_begin(void);
-/* Write what is left of stdout and stderr. 0, or -errno of stdout. */
+/* Write all buffered bytes of stdout and stderr. 0; -errno of the first write to stdout that failed
+ * since the program began, also if later calls have changed errno. */
 int safe_output_end(void);
 /* The stream of standard output as it is, for an archive. */
 FILE *safe_output_raw(void);
