@@ -38,6 +38,10 @@ unsigned cores_most_near(
 struct cpuset cores_within(const struct topo *t, const struct cpuset *cpus);
 /* The cores that are among the CPUs as a whole. */
 struct core_stock cores_among(const struct topo *t, const struct cpuset *cpus);
+/* For each NUMA node with CPUs, by dense node, the cores whose CPUs on that NUMA node are all among
+ * the CPUs. Other elements of on[] stay as they are. */
+void cores_of_nodes(
+	const struct topo *t, const struct cpuset *cpus, struct core_stock on[NODES_MAX]);
 struct core_stock cores_plus(struct core_stock a, const struct core_stock *b);
 struct core_stock cores_less(struct core_stock a, const struct core_stock *b);
 /* Whether the machine's cores differ in size. */

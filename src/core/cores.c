@@ -147,6 +147,16 @@ struct core_stock cores_among(const struct topo *t, const struct cpuset *cpus)
 	return s;
 }
 
+void cores_of_nodes(
+	const struct topo *t, const struct cpuset *cpus, struct core_stock on[NODES_MAX])
+{
+	nodeset_each (node, t->nodes_with_cpus) {
+		const struct cpuset here = cpuset_and(t->node[node].cpus, cpus);
+
+		on[node] = cores_among(t, &here);
+	}
+}
+
 struct core_stock cores_plus(struct core_stock a, const struct core_stock *b)
 {
 	for (unsigned size = 1; size <= CORE_SIZE_MAX; size++)

@@ -193,16 +193,6 @@ void cpus_family_by_node(
 	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 }
 
-static void find_cores_of_nodes(
-	const struct topo *t, const struct cpuset *cpus, struct core_stock on[NODES_MAX])
-{
-	nodeset_each (node, t->nodes_with_cpus) {
-		const struct cpuset here = cpuset_and(t->node[node].cpus, cpus);
-
-		on[node] = cores_among(t, &here);
-	}
-}
-
 /* A socket may cross NUMA nodes, and a node sockets (kubelet SocketsInNUMANodes). There are no more
  * sockets than nodes. */
 static void find_sockets_of_nodes(const struct topo *t, uint64_t sockets[NODES_MAX])
@@ -243,7 +233,7 @@ void cpus_family(const struct topo *t, const struct cpu_options *o, const struct
 		return;
 	core_need_add(&n->cores.need, count);
 	n->cores.reusable = cores_among(t, reusable);
-	find_cores_of_nodes(t, &usable, n->cores.on);
+	cores_of_nodes(t, &usable, n->cores.on);
 	f->demand[0].cores = &n->cores;
 	f->kind = family_demand_met(&f->demand[0], f->ground) ? FAMILY_CAPACITY : FAMILY_NONE;
 }
@@ -258,7 +248,7 @@ int cpus_prefer_by_cores(const struct topo *t, const struct cpu_options *o, stru
 	if (!all)
 		return -ENOMEM;
 	all->need = n->cores.need;
-	find_cores_of_nodes(t, &t->cpus, all->on);
+	cores_of_nodes(t, &t->cpus, all->on);
 	const struct family whole = {.kind = FAMILY_CAPACITY,
 		.ground = f->ground,
 		.nr_demands = 1,

@@ -33,11 +33,7 @@ static void demand_cores(const struct change *c, const struct cpuset *cpus, unsi
 		return;
 	*rows = (struct core_rows){0};
 	core_need_add(&rows->need, need);
-	nodeset_each (n, c->t->nodes_with_cpus) {
-		const struct cpuset here = cpuset_and(c->t->node[n].cpus, cpus);
-
-		rows->on[n] = cores_among(c->t, &here);
-	}
+	cores_of_nodes(c->t, cpus, rows->on);
 	f->demand[0].cores = rows;
 }
 
