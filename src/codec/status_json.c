@@ -163,6 +163,7 @@ static const struct fields share_fields = FIELDS(share_rows, struct status_share
 const char *const confined_by_words[NR_CONFINED_BY] = {
 	[CONFINED_BY_CGROUP] = "cgroup",
 	[CONFINED_BY_AFFINITY] = "affinity",
+	[CONFINED_BY_PROCESS] = "process",
 };
 
 #define AT(member) offsetof(struct status_confined, member)

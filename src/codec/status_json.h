@@ -81,9 +81,11 @@ struct status_dra {
 enum confined_by {
 	CONFINED_BY_CGROUP,   /* a cgroup above has fewer */
 	CONFINED_BY_AFFINITY, /* their processes have a CPU affinity, inherited from the runtime */
+	CONFINED_BY_PROCESS,  /* a CPU affinity that is not the runtime's, which a program may want
+			       */
 	NR_CONFINED_BY
 };
-/* "cgroup", "affinity" */
+/* "cgroup", "affinity", "process" */
 extern const char *const confined_by_words[NR_CONFINED_BY];
 enum { CONFINED_NAME_MAX = 512 };
 struct status_confined {

@@ -1,5 +1,6 @@
 #include <host/cgroup.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <io/fault.h>
 #include <io/file.h>
@@ -187,9 +188,7 @@ int cgroup_check_writable(const struct cgroup_tree *t, struct err *e)
 
 	if (rc)
 		return rc;
-	return access(path, W_OK) == 0
-		       ? 0
-		       : err_set(e, errno, "%s: %s", t->root, strerror(errno));
+	return access(path, W_OK) == 0 ? 0 : err_set(e, errno, "%s: %s", t->root, strerror(errno));
 }
 
 bool cgroup_is_there(const struct cgroup_tree *t, const char *directory)
@@ -200,8 +199,8 @@ bool cgroup_is_there(const struct cgroup_tree *t, const char *directory)
 	       access(path, F_OK) == 0;
 }
 
-int cgroup_enable(const struct cgroup_tree *t, const char *directory, const char *controller,
-	struct err *e)
+int cgroup_enable(
+	const struct cgroup_tree *t, const char *directory, const char *controller, struct err *e)
 {
 	char above[CGROUP_PATH_MAX], text[CONTROLLER_TEXT_MAX];
 
@@ -312,7 +311,8 @@ enum { NUMBERS_MAX = 64 };
 /* v1 has no word for "no limit" of memory: it says the largest number of whole pages there is. */
 static const uint64_t no_memory_limit = INT64_MAX / 65536 * 65536 - 65536;
 
-/* The number at that place of the text, whose words it takes apart; UINT64_MAX when there is no limit.
+/* The number at that place of the text, whose words it takes apart; UINT64_MAX when there is no
+ * limit.
  */
 static int parse_limit(char *text, const char *file, unsigned at, uint64_t *out, struct err *e)
 {
@@ -386,8 +386,8 @@ int cgroup_read_quota(const struct cgroup_tree *cpu, const char *directory,
 	if (!rc && !cpu->v2)
 		rc = read_line(cpu, directory, period_file, period, e);
 	if (!rc)
-		rc = limit_in(cpu->v2 ? out->text : period, period_file, cpu->v2, &out->period_us,
-			e);
+		rc = limit_in(
+			cpu->v2 ? out->text : period, period_file, cpu->v2, &out->period_us, e);
 	if (!rc)
 		out->limited = out->quota_us != CGROUP_NO_QUOTA;
 	return rc;
@@ -448,6 +448,23 @@ static bool has_tasks(const struct cgroups *c, const char *cgroups_path)
 	return read_limit(&c->pids, cgroups_path, "pids.current", 0, &nr, NULL) == 0 && nr;
 }
 
+/* Whether there are cgroups in it. */
+static bool has_cgroups_below(const struct cgroups *c, const char *cgroups_path)
+{
+	char below[CGROUP_PATH_MAX], path[2 * CGROUP_PATH_MAX];
+	bool found = false;
+
+	if (cgroup_path(cgroups_path, below, sizeof below, NULL))
+		return false;
+	(void)snprintf(path, sizeof path, "%s%s", c->root, below);
+	DIR *d = opendir(path);
+	for (const struct dirent *f; d && !found && (f = readdir(d));)
+		found = f->d_type == DT_DIR && *f->d_name != '.';
+	if (d)
+		(void)closedir(d);
+	return found;
+}
+
 int cgroup_first_process(
 	const struct cgroups *c, const char *cgroups_path, uint64_t *pid, struct err *e)
 {
@@ -456,6 +473,8 @@ int cgroup_first_process(
 	int rc = read_below(c->root, cgroups_path, "cgroup.procs", text, sizeof text, e);
 
 	*pid = 0;
+	if (rc == 0 && (c->v2 || has_cgroups_below(c, cgroups_path)))
+		return err_set(e, ESRCH, "%s: it has no process of its own", cgroups_path);
 	if (rc <= 0)
 		return rc;
 	rc = text_u64(text, strcspn(text, "\n"), UINT64_MAX, pid, e);

@@ -29,8 +29,8 @@ struct cgroups {
  * mount of a part of the hierarchy counts for nothing. 0; -ENOENT when there is none, -errno. */
 int cgroups_find(const char *root, struct cgroups *out, struct err *e);
 
-/* The path of a file of the cgroup in that directory below the tree's root, into buf of cap bytes. 0;
- * -ENOENT: there is no such controller; -ENAMETOOLONG. */
+/* The path of a file of the cgroup in that directory below the tree's root, into buf of cap bytes.
+ * 0; -ENOENT: there is no such controller; -ENAMETOOLONG. */
 int cgroup_file_path(const struct cgroup_tree *t, const char *directory, const char *file,
 	char *buf, size_t cap, struct err *e);
 
@@ -41,15 +41,15 @@ int cgroup_file_path(const struct cgroup_tree *t, const char *directory, const c
 int cgroup_write(const struct cgroup_tree *t, const char *directory, const char *file,
 	const char *text, struct err *e);
 
-/* Whether cgroups of that tree can be written from here: 0; or -ENOENT: there is no such controller;
- * -EROFS, -EACCES. */
+/* Whether cgroups of that tree can be written from here: 0; or -ENOENT: there is no such
+ * controller; -EROFS, -EACCES. */
 int cgroup_check_writable(const struct cgroup_tree *t, struct err *e);
 /* Whether there is such a directory below the tree's root. */
 bool cgroup_is_there(const struct cgroup_tree *t, const char *directory);
 /* Have the cgroup in that directory, and those above it, let a controller ("cpuset") be used
  * (v2: cgroup.subtree_control). 0, or as cgroup_write(). */
-int cgroup_enable(const struct cgroup_tree *t, const char *directory, const char *controller,
-	struct err *e);
+int cgroup_enable(
+	const struct cgroup_tree *t, const char *directory, const char *controller, struct err *e);
 /* The CPUs that were set for the cgroup in that directory, none where nothing was. 0, or as
  * cgroup_read(). */
 int cgroup_read_cpus(
@@ -93,12 +93,13 @@ int cgroup_read(const struct cgroups *c, const char *cgroups_path, const struct 
  * -ENOENT: it is gone, or the controller is not there; -EINVAL: it has something else; -errno. */
 int cgroup_read_limits(const struct cgroups *c, const char *cgroups_path,
 	struct linux_resources *out, struct err *e);
-/* Whether any process is in it, or in one below it (in v1 where the pids controller is mounted). One that has none
- * any more has ended or is ending. False also when it is gone. */
+/* Whether any process is in it, or in one below it (in v1 where the pids controller is mounted).
+ * One that has none any more has ended or is ending. False also when it is gone. */
 bool cgroup_has_processes(const struct cgroups *c, const char *cgroups_path);
-/* The first process of the cgroup itself, into *pid; 0: the cgroup has none, or none in the
- * reader's PID namespace. 0; -ENOENT: the cgroup is gone; -EFBIG: more processes than are read;
- * -errno. */
+/* The first process of the cgroup itself, into *pid; 0: the process is hidden, as the reader's PID
+ * namespace does not have it. 0; -ESRCH: the cgroup has no process of its own; -ENOENT: the cgroup
+ * is gone; -EFBIG: more processes than are read; -errno. v1 leaves hidden processes out of the
+ * list: an empty list of a cgroup with others below it counts as -ESRCH, any other as hidden. */
 int cgroup_first_process(
 	const struct cgroups *c, const char *cgroups_path, uint64_t *pid, struct err *e);
 

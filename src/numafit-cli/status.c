@@ -116,6 +116,8 @@ static void print_confined(FILE *to, const struct status_confined *c)
 		[CONFINED_BY_CGROUP] = "a cgroup above has fewer CPUs (AllowedCPUs or cpuset.cpus)",
 		[CONFINED_BY_AFFINITY] = "a CPU affinity, as of a container runtime with "
 					 "CPUAffinity in its systemd unit",
+		[CONFINED_BY_PROCESS] = "a CPU affinity of their own, as of a program that pins "
+					"itself",
 	};
 	char cpus[CPUSET_TEXT_MAX];
 
@@ -241,7 +243,8 @@ static void print_connections(FILE *to, const struct status *st)
 		(void)fprintf(to, "journal: it cannot be written, new containers are refused: %s\n",
 			st->info.journal);
 	if (st->info.journal_writers)
-		(void)fprintf(to, "journal: others than numafitd could have written the journal: %s\n",
+		(void)fprintf(to,
+			"journal: others than numafitd could have written the journal: %s\n",
 			st->info.journal_writers);
 	print_kubelet(to, st->info.kubelet);
 	print_pod_facts(to, st->info.pod_facts);

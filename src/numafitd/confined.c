@@ -10,16 +10,21 @@
 #include <stdio.h>
 
 static const struct {
+	enum log_level level;
 	const char *why, *action;
 } kinds[NR_CONFINED_BY] = {
-	[CONFINED_BY_CGROUP] = {"a cgroup above the containers has fewer CPUs",
+	[CONFINED_BY_CGROUP] = {LOG_WARN, "a cgroup above the containers has fewer CPUs",
 		"see which slice or cgroup above the container sets AllowedCPUs or cpuset.cpus"},
-	[CONFINED_BY_AFFINITY] =
-		{"their processes have a CPU affinity, as those that a confined container "
-		 "runtime starts",
-			"remove CPUAffinity from the container runtime's systemd unit and from "
-			"system.conf, or update runc to 1.2.7, 1.3.1 or later; then restart the "
-			"runtime and create these pods again"},
+	[CONFINED_BY_AFFINITY] = {LOG_WARN,
+		"their processes have a CPU affinity, as those that a confined container runtime "
+		"starts",
+		"remove CPUAffinity from the container runtime's systemd unit and from "
+		"system.conf, or update runc to 1.2.7, 1.3.1 or later; then restart the runtime "
+		"and create these pods again"},
+	[CONFINED_BY_PROCESS] = {LOG_INFO,
+		"their processes have a CPU affinity that is not the container runtime's",
+		"none if the programs pin themselves; if the runtime was confined when these pods "
+		"were created, create the pods again"},
 };
 
 static void note_confined(struct confined_kind *k, const struct cpuset *cpus, const char *name)
@@ -45,6 +50,19 @@ static bool read_affinity(struct daemon *d, const struct holding *h, struct cpus
 	return true;
 }
 
+/* Who has given the process a CPU affinity. The runtime's own affinity, less what the container's
+ * cgroup lacks, is inherited; where the runtime's process cannot be seen, any affinity counts as
+ * inherited. */
+static enum confined_by who_confines(
+	const struct daemon *d, const struct cpuset *may, const struct cpuset *in_force)
+{
+	const struct confined *c = &d->follow.confined;
+	const struct cpuset inherited = cpuset_and(c->runtime_cpus, in_force);
+
+	return !c->runtime || cpuset_equal(&inherited, may) ? CONFINED_BY_AFFINITY
+							    : CONFINED_BY_PROCESS;
+}
+
 void confined_look_at(struct daemon *d, const struct holding *h, const struct cpuset *wanted,
 	const struct cgroup_cpuset *found)
 {
@@ -66,7 +84,7 @@ void confined_look_at(struct daemon *d, const struct holding *h, const struct cp
 		return;
 	may = cpuset_and(may, &in_force);
 	if (!cpuset_equal(&may, &in_force))
-		note_confined(&kind[CONFINED_BY_AFFINITY], &may, name);
+		note_confined(&kind[who_confines(d, &may, &in_force)], &may, name);
 }
 
 /* Some containers of the pool are to run on just these CPUs: those that keep to one NUMA node, or
@@ -104,7 +122,7 @@ static void log_confined(enum confined_by by, const struct confined_kind *k)
 {
 	char name[2 * CONFINED_NAME_MAX], cpus[CPUSET_TEXT_MAX];
 
-	log_line(LOG_WARN, "pool-confined",
+	log_line(kinds[by].level, "pool-confined",
 		"by=%s containers=%llu example=%s cpus=%s text=\"containers of the shared pool run "
 		"on fewer CPUs than the pool has: %s\" action=\"%s\"",
 		confined_by_words[by], (unsigned long long)k->shown,
@@ -112,25 +130,26 @@ static void log_confined(enum confined_by by, const struct confined_kind *k)
 		kinds[by].why, kinds[by].action);
 }
 
-/* Once for each process of the runtime, as its containers may inherit what confines it. */
+/* Logged once for each process of the runtime, as its containers may inherit what confines it. */
 static void look_at_runtime(struct daemon *d)
 {
 	struct confined *c = &d->follow.confined;
-	const uint64_t pid = nri_conn_peer(d->runtime.conn);
+	const uint64_t pid = nri_conn_peer(d->runtime.conn), before = c->runtime;
 	char list[CPUSET_TEXT_MAX];
 	struct cpuset may;
 
-	if (!pid || pid == c->runtime || affinity_read(c->root, pid, &may, NULL))
+	c->runtime = pid && affinity_read(c->root, pid, &may, NULL) == 0 ? pid : 0;
+	if (!c->runtime)
 		return;
-	c->runtime = pid;
-	may = cpuset_and(may, &d->topo.cpus);
-	if (!cpuset_equal(&may, &d->topo.cpus))
+	c->runtime_cpus = cpuset_and(may, &d->topo.cpus);
+	if (pid != before && !cpuset_equal(&c->runtime_cpus, &d->topo.cpus))
 		log_line(LOG_INFO, "runtime-confined",
 			"pid=%llu cpus=%s text=\"the container runtime may not run on all CPUs: its "
 			"containers inherit a CPUAffinity of its systemd unit, unless runc is 1.2.7, "
 			"1.3.1 or later, and do not inherit AllowedCPUs\" action=\"none, unless "
 			"event=pool-confined follows\"",
-			(unsigned long long)pid, cpuset_format(&may, list, sizeof list));
+			(unsigned long long)pid,
+			cpuset_format(&c->runtime_cpus, list, sizeof list));
 }
 
 void confined_end_round(struct daemon *d)

@@ -8,8 +8,9 @@ struct daemon;
 struct holding;
 
 /* Containers of the shared pool that may run on fewer CPUs than the pool gives them: a cgroup above
- * has fewer (AllowedCPUs), or their processes have the container runtime's CPU affinity
- * (CPUAffinity of its systemd unit; containerd 11345). The ledger and the cgroups below look right
+ * has fewer (AllowedCPUs), their processes have the container runtime's CPU affinity (CPUAffinity
+ * of its systemd unit; containerd 11345), or another CPU affinity, as a program that pins itself
+ * has, which is no fault. The ledger and the cgroups below look right
  * then. The sweep looks at each container once a round; a finding counts once two rounds in a row
  * have it, as a cpuset may be on its way. */
 
@@ -23,9 +24,12 @@ struct confined_kind {
 struct confined {
 	const char *root; /* of the system: "/" */
 	struct confined_kind kind[NR_CONFINED_BY];
-	uint64_t runtime; /* the runtime's process that was looked at last */
-	bool hidden;      /* in this round: processes of another PID namespace, whose affinity */
-	bool seen;        /* cannot be read; processes whose affinity was read */
+	/* The runtime's process as the last round saw it, and the CPUs that the process may run on;
+	 * 0: the process cannot be seen. */
+	uint64_t runtime;
+	struct cpuset runtime_cpus;
+	bool hidden; /* in this round: processes of another PID namespace, whose affinity */
+	bool seen;   /* cannot be read; processes whose affinity was read */
 };
 
 /* Compare one shared container with the CPUs that it should run on; found is what its cgroup has.

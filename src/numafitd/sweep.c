@@ -145,6 +145,8 @@ static const struct cpuset *wanted_in_force(const struct look *k)
  * again would change nothing. */
 static enum finding sweep_judge(const struct engine *g, const struct look *k)
 {
+	if (k->want.untouched) /* another manager may give the container fewer CPUs */
+		return AS_PLACED;
 	if (k->odd.code || !engine_suits(g, &k->want, &k->found.cpus, k->found.mems))
 		return OTHERWISE;
 	return cpuset_equal(&k->found.effective_cpus, wanted_in_force(k)) &&
@@ -234,7 +236,7 @@ static void sweep_look_at(struct daemon *d, const struct holding *h)
 	int rc = cgroup_read(
 		d->follow.in_force.cgroups, h->request.cgroup, &d->topo.ids, &k.found, &k.odd);
 	enum finding f = rc == -ENOENT ? AS_PLACED : sweep_judge(d->engine, &k);
-	if (rc == 0 && f != OTHERWISE)
+	if (rc == 0 && f != OTHERWISE && !k.want.untouched)
 		confined_look_at(d, h, wanted_in_force(&k), &k.found);
 	if (f == AS_PLACED)
 		note_as_placed(d, h->request.container_id);

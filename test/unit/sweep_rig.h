@@ -39,8 +39,8 @@ static const char machine[] = "machine two\n"
 
 struct box {
 	struct fake_container
-		c;     /* with the texts of its creation: a runtime that forgets has these */
-	unsigned cpus; /* of its own; 0: shared. c.cpu_milli is that of its creation */
+		c;        /* with the texts of its creation: a runtime that forgets has these */
+	unsigned cpus;    /* of its own; 0: shared. c.cpu_milli is that of its creation */
 	const char *name; /* of the container; NULL: main */
 	char cgroup[64];
 	int64_t quota;            /* what the runtime has been given for it; 0: nothing */
@@ -58,6 +58,7 @@ struct rig {
 	int64_t memory_limit; /* of every container, in bytes; 0: none */
 	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
 	bool gate;            /* PodLevelResourceManagers */
+	bool untouched;       /* created containers get no cpuset (cpus: untouched) */
 	bool claims;          /* claims.enabled, without its driver */
 	bool keeps_quotas;    /* exclusiveCPUs.cfsQuota: keep */
 	bool by_cgroups;      /* how the pool is enforced; cgroups have the kubelet's names then */
@@ -280,7 +281,11 @@ static inline void on_answered(void *ctx, enum nri_call call, const struct nri_a
 	set_quota(r, r->asked, a->cpu_quota);
 	set_populated(r, r->asked, true);
 	r->asked->c.cpu_milli = FAKE_MILLI_PER_CPU * r->asked->cpus;
-	fake_container_start(&r->asked->c, a);
+	r->asked->c.runs = true;
+	if (r->untouched)
+		assert_string_equal(a->cpus, "");
+	else
+		fake_container_start(&r->asked->c, a);
 }
 
 /* As it is now, without what it was answered. */

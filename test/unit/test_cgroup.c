@@ -282,7 +282,8 @@ static void a_quota_is_read_lifted_and_given_back(void **state)
 	(void)rmdir(dir);
 }
 
-/* A process of another PID namespace is not in cgroup.procs (v1), and is counted in pids.current. */
+/* A process of another PID namespace is not in cgroup.procs (v1), and is counted in pids.current.
+ */
 static void processes_that_cannot_be_seen_are_counted(void **state)
 {
 	char dir[] = "/tmp/numafit-cgroup-XXXXXX";
@@ -301,6 +302,47 @@ static void processes_that_cannot_be_seen_are_counted(void **state)
 	put(dir, "pids.current", NULL);
 	put(dir, "cgroup.procs", NULL);
 	(void)rmdir(dir);
+}
+
+/* v2 lists a hidden process as 0, v1 does not list one at all. */
+static void a_cgroup_without_a_process_of_its_own_hides_none(void **state)
+{
+	static const struct {
+		bool v2;
+		const char *procs;
+		bool has_below;
+		int rc;
+		uint64_t pid;
+	} rows[] = {
+		{true, "12\n13\n", false, 0, 12},
+		{true, "0\n0\n", true, 0, 0},
+		{true, "", true, -ESRCH, 0},
+		{true, "", false, -ESRCH, 0},
+		{false, "12\n", true, 0, 12},
+		{false, "", false, 0, 0},
+		{false, "", true, -ESRCH, 0},
+	};
+	char dir[] = "/tmp/numafit-cgroup-XXXXXX", below[64];
+	struct cgroups c = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(c.root, sizeof c.root, "%s", dir);
+	(void)snprintf(below, sizeof below, "%s/below", dir);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		uint64_t pid;
+
+		c.v2 = rows[i].v2;
+		put(dir, "cgroup.procs", rows[i].procs);
+		if (rows[i].has_below)
+			assert_int_equal(mkdir(below, 0700), 0);
+		assert_int_equal(cgroup_first_process(&c, "/", &pid, NULL), rows[i].rc);
+		assert_int_equal(pid, rows[i].pid);
+		if (rows[i].has_below)
+			assert_int_equal(rmdir(below), 0);
+	}
+	put(dir, "cgroup.procs", NULL);
+	assert_int_equal(rmdir(dir), 0);
 }
 
 static void a_value_is_written_into_the_file_of_a_cgroup(void **state)
@@ -465,7 +507,8 @@ static void cgroups_of_pods_and_classes_are_known_by_the_kubelets_names(void **s
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		assert_int_equal(cgroup_is_pods(cases[i].directory, cases[i].uid), cases[i].is_pods);
+		assert_int_equal(
+			cgroup_is_pods(cases[i].directory, cases[i].uid), cases[i].is_pods);
 		assert_int_equal(cgroup_is_class(cases[i].directory), cases[i].is_class);
 	}
 	char uid[2 * CGROUP_PATH_MAX];
@@ -486,6 +529,7 @@ int main(void)
 		cmocka_unit_test(limits_are_read_in_both_forms),
 		cmocka_unit_test(a_quota_is_read_lifted_and_given_back),
 		cmocka_unit_test(processes_that_cannot_be_seen_are_counted),
+		cmocka_unit_test(a_cgroup_without_a_process_of_its_own_hides_none),
 		cmocka_unit_test(a_value_is_written_into_the_file_of_a_cgroup),
 		cmocka_unit_test(above_a_container_is_its_pod),
 		cmocka_unit_test(each_controller_is_found_where_it_is),

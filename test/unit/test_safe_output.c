@@ -1,5 +1,5 @@
-/* The streams of a program's output at their end: an error of any write is in the exit code, whatever
- * errno is by then. */
+/* The streams of a program's output at their end: an error of any write is in the exit code,
+ * whatever errno is by then. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,10 +50,9 @@ static void an_error_of_any_write_is_reported_at_the_end(void **state)
 		const char *end;
 		int code;
 	} rows[] = {
-		{"/dev/null", 1, "", 0},
-		{"/dev/null", LONG, "\xc3", 0},
+		{"/dev/null", 1, "", 0}, {"/dev/null", LONG, "\xc3", 0},
 		{"/dev/full", 1, "", ENOSPC},
-		{"/dev/full", LONG, "", ENOSPC}, /* before the end, and errno is another one now */
+		{"/dev/full", LONG, "", ENOSPC},  /* before the end, and errno is another one now */
 		{"/dev/full", 0, "\xc3", ENOSPC}, /* half a character, which the end writes */
 	};
 

@@ -431,6 +431,15 @@ static void put_process(const struct rig *r, const char *pid, const char *cpus)
 	put(r, name, status);
 }
 
+/* The runtime, which this process is, may run on these CPUs. */
+static void put_runtime(const struct rig *r, const char *cpus)
+{
+	char pid[24];
+
+	(void)snprintf(pid, sizeof pid, "%d", getpid());
+	put_process(r, pid, cpus);
+}
+
 /* A container runtime with CPUAffinity=4-7 in its systemd unit (containerd 11345): the cgroups of
  * its containers are as they should be, and their processes run on CPUs 4 to 7 alone. */
 static void processes_of_the_pool_with_the_runtimes_affinity_are_reported(void **state)
@@ -441,6 +450,7 @@ static void processes_of_the_pool_with_the_runtimes_affinity_are_reported(void *
 			   *log = start_box(r, 2, 0), *free = start_box(r, 3, 0);
 
 		(void)state;
+		put_runtime(r, "4-7");
 		put_process(r, "4001", "4-7");
 		put_process(r, "4002", "4-7");
 		put_process(r, "4003", "0-15");
@@ -470,6 +480,86 @@ static void processes_of_the_pool_with_the_runtimes_affinity_are_reported(void *
 	}
 }
 
+static bool runtime_is_looked_at(struct rig *r)
+{
+	return r->d.follow.confined.runtime == (uint64_t)getpid();
+}
+
+static bool one_has_an_affinity_of_its_own(struct rig *r)
+{
+	return confined(r, CONFINED_BY_PROCESS) == 1 && confined(r, CONFINED_BY_AFFINITY) == 0;
+}
+
+/* A server that pins itself; restarting the runtime would change nothing for it. */
+static void a_container_that_pins_itself_is_no_warning(void **state)
+{
+	static const char *const runtimes[] = {"0-15", "4-7"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+		struct rig *r = rig_new(true, "v0.12.5");
+		struct box *web = start_box(r, 1, 0);
+
+		put_runtime(r, runtimes[i]);
+		put_process(r, "4001", "2");
+		put_cgroup(r, web, "cgroup.procs", "4001\n");
+		wait_until(r, runtime_is_looked_at);
+		int saved = redirect(r);
+		wait_until(r, one_has_an_affinity_of_its_own);
+		r->answers = 0;
+		wait_until(r, rounds_have_passed);
+		assert_int_equal(count_in_log(r, saved, "event=pool-confined"), 1);
+		assert_int_equal(
+			count_lines(r, "log", "level=info event=pool-confined by=process"), 1);
+		rig_free(r);
+	}
+}
+
+/* A container whose processes are in cgroups of its own making: none of them is hidden. */
+static void processes_in_cgroups_below_the_containers_are_not_hidden(void **state)
+{
+	struct rig *r = rig_new(true, "v0.12.5");
+	struct box *web = start_box(r, 1, 0);
+
+	(void)state;
+	wait_until(r, all_are_as_held);
+	put_cgroup(r, web, "cgroup.procs", "");
+	put_cgroup(r, web, "init.scope/cgroup.procs", "0\n");
+	put_process(r, "self", "0-3");
+	r->answers = 0;
+	wait_until(r, rounds_have_passed);
+	assert_int_equal(pool_status(&r->d).nr_confined, 0);
+	rig_free(r);
+}
+
+static void leave_cpus_untouched(struct rig *r)
+{
+	struct namespaces *n = &r->d.settings.namespaces;
+
+	r->untouched = true;
+	*n = (struct namespaces){
+		.nr = 1, .at = {{.names = "default", .wishes.cpus = WISH_CPUS_UNTOUCHED}}};
+}
+
+/* Another manager gives the container fewer CPUs, which cpus: untouched is there for. */
+static void a_narrower_cpuset_of_an_untouched_container_is_no_finding(void **state)
+{
+	struct rig *r = rig_new_by(true, "v0.12.5", true);
+
+	(void)state;
+	leave_cpus_untouched(r);
+	struct box *web = start_box(r, 1, 0);
+
+	assert_int_equal(held(r, web)->request.ask.wishes.cpus, WISH_CPUS_UNTOUCHED);
+	set_cpus(r, web, "2-3");
+	int saved = redirect(r);
+	r->answers = 0;
+	wait_until(r, rounds_have_passed);
+	assert_int_equal(pool_status(&r->d).nr_confined, 0);
+	assert_int_equal(count_in_log(r, saved, "event=cpuset-narrowed"), 0);
+	rig_free(r);
+}
+
 static void a_pool_narrowed_by_a_parent_cgroup_is_reported(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
@@ -489,19 +579,12 @@ static void a_pool_narrowed_by_a_parent_cgroup_is_reported(void **state)
 	rig_free(r);
 }
 
-static bool runtime_is_looked_at(struct rig *r)
-{
-	return r->d.follow.confined.runtime == (uint64_t)getpid();
-}
-
 static void a_confined_runtime_is_logged_once(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
-	char pid[24];
 
 	(void)state;
-	(void)snprintf(pid, sizeof pid, "%d", getpid());
-	put_process(r, pid, "0-3");
+	put_runtime(r, "0-3");
 	int saved = redirect(r);
 	wait_until(r, runtime_is_looked_at); /* this process is the runtime, too */
 	wait_until(r, rounds_have_passed);
@@ -634,6 +717,9 @@ int main(void)
 		cmocka_unit_test(the_log_names_a_drifted_container_once),
 		cmocka_unit_test(a_cpuset_narrowed_by_a_parent_cgroup_is_not_drift),
 		cmocka_unit_test(processes_of_the_pool_with_the_runtimes_affinity_are_reported),
+		cmocka_unit_test(a_container_that_pins_itself_is_no_warning),
+		cmocka_unit_test(processes_in_cgroups_below_the_containers_are_not_hidden),
+		cmocka_unit_test(a_narrower_cpuset_of_an_untouched_container_is_no_finding),
 		cmocka_unit_test(a_pool_narrowed_by_a_parent_cgroup_is_reported),
 		cmocka_unit_test(a_confined_runtime_is_logged_once),
 		cmocka_unit_test(what_another_program_changed_counts_as_restored_after_one_round),
