@@ -267,7 +267,8 @@ void engine_note_in_force(struct engine *g, int64_t now_ms, const struct request
 /* What a pod's spec and the kubelet's PodResources alone say of one of the pod's containers. */
 struct container_facts {
 	enum container_kind kind;
-	unsigned place;  /* as in struct ask */
+	unsigned place; /* as in struct ask */
+	enum pod_source source;
 	bool pod_level;  /* its pod has resources of its own, */
 	bool guaranteed; /* of which the container has a part for itself */
 	bool has_devices;

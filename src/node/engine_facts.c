@@ -30,6 +30,7 @@ static void take_facts(struct request *req, const struct container_facts *f)
 	req->ask.devices = f->devices;
 	if (!has_same_shares(req->shares, f->shares))
 		req->shares = f->shares;
+	req->pod.source = f->source;
 	req->pod.pod_level = f->pod_level;
 }
 

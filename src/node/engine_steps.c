@@ -254,7 +254,10 @@ void engine_bound_by_pod(const struct engine *g, struct request *req)
 	const struct pod_totals *totals = &req->pod.totals;
 	uint64_t own = request_exclusive_cpus(req);
 
-	if (!g->s->gates.pod_level_resource_managers || !totals->known || !own || req->allocated)
+	/* a spec has what the sandbox only sums up, and is newer: the sandbox may keep the sums of
+	 * the pod's creation through a resize in place */
+	if (!g->s->gates.pod_level_resource_managers || !totals->known || !own || req->allocated ||
+		req->pod.source != POD_FROM_RUNTIME)
 		return;
 	own += own_cpus_of_others(g->ledger, req);
 	if (own * MILLI_PER_CPU < totals->cpu_milli + MILLI_PER_CPU)

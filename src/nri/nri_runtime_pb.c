@@ -64,27 +64,6 @@ static Nri__KeyValue **annotations_to_messages(
 	return list;
 }
 
-struct pod_form {
-	Nri__PodSandbox pod;
-	Nri__LinuxPodSandbox linux;
-};
-
-static Nri__PodSandbox *pod_form_fill(
-	struct pod_form *f, const struct nri_container *c, struct arena *a)
-{
-	nri__pod_sandbox__init(&f->pod);
-	nri__linux_pod_sandbox__init(&f->linux);
-	f->pod.id = pb_string(c->sandbox_id);
-	f->pod.name = pb_string(c->pod_name);
-	f->pod.uid = pb_string(c->pod_uid);
-	f->pod.namespace_ = pb_string(c->pod_ns);
-	f->pod.n_annotations = c->nr_pod_annotations;
-	f->pod.annotations = annotations_to_messages(c->pod_annotations, c->nr_pod_annotations, a);
-	f->pod.linux = &f->linux;
-	f->linux.cgroup_parent = pb_string(c->cgroup_parent);
-	return f->pod.annotations ? &f->pod : NULL;
-}
-
 struct resources_form {
 	Nri__LinuxResources resources;
 	Nri__LinuxCPU cpu;
@@ -100,6 +79,35 @@ static Nri__OptionalUInt64 *unsigned_if(bool has, uint64_t value, Nri__OptionalU
 	nri__optional_uint64__init(f);
 	f->value = value;
 	return has ? f : NULL;
+}
+
+struct pod_form {
+	Nri__PodSandbox pod;
+	Nri__LinuxPodSandbox linux;
+	Nri__LinuxResources resources;
+	Nri__LinuxCPU cpu;
+	Nri__OptionalUInt64 shares;
+};
+
+static Nri__PodSandbox *pod_form_fill(
+	struct pod_form *f, const struct nri_container *c, struct arena *a)
+{
+	nri__pod_sandbox__init(&f->pod);
+	nri__linux_pod_sandbox__init(&f->linux);
+	f->pod.id = pb_string(c->sandbox_id);
+	f->pod.name = pb_string(c->pod_name);
+	f->pod.uid = pb_string(c->pod_uid);
+	f->pod.namespace_ = pb_string(c->pod_ns);
+	f->pod.n_annotations = c->nr_pod_annotations;
+	f->pod.annotations = annotations_to_messages(c->pod_annotations, c->nr_pod_annotations, a);
+	f->pod.linux = &f->linux;
+	f->linux.cgroup_parent = pb_string(c->cgroup_parent);
+	nri__linux_resources__init(&f->resources);
+	nri__linux_cpu__init(&f->cpu);
+	f->cpu.shares = unsigned_if(c->pod_shares, c->pod_shares, &f->shares);
+	f->resources.cpu = &f->cpu;
+	f->linux.pod_resources = c->pod_shares ? &f->resources : NULL;
+	return f->pod.annotations ? &f->pod : NULL;
 }
 
 static Nri__OptionalInt64 *signed_if(bool has, int64_t value, Nri__OptionalInt64 *f)
@@ -335,8 +343,8 @@ int nri_created_decode(struct blob payload, struct arena *a, struct nri_answer *
 		.cpus = cpu ? cpu->cpus : "",
 		.mems = cpu ? cpu->mems : "",
 		.cpu_quota = quota_of(cpu),
-		.annotations = pairs_from_messages(
-			adjust ? adjust->annotations : NULL, nr_annotations, a),
+		.annotations =
+			pairs_from_messages(adjust ? adjust->annotations : NULL, nr_annotations, a),
 		.nr_annotations = nr_annotations,
 		.env = pairs_from_messages(adjust ? adjust->env : NULL, nr_env, a),
 		.nr_env = nr_env,

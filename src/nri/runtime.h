@@ -25,6 +25,7 @@ struct nri_container {
 	size_t nr_files;
 	const char *const *cdi;
 	size_t nr_cdi;
+	uint64_t pod_shares; /* CPU shares of the whole pod, by its sandbox; 0: not shown */
 };
 
 /* A change of another container that the plugin asks for. */

@@ -431,6 +431,7 @@ static void know_container_of_pod(const struct daemon *d, struct request *req)
 	bool as_one = pod_is_aligned_as_one(s, &req->pod);
 
 	know_claims(d, req);
+	req->pod.source = c ? known->pod.source : req->pod.source;
 	req->ask.kind = c ? c->kind : req->ask.kind;
 	req->ask.place = c ? c->place : req->ask.place;
 	req->pod.pod_level = known && known->pod.pod_level;
@@ -617,6 +618,7 @@ void gather_facts(const struct daemon *d, const struct request *running, struct 
 	add_late_shares(d, &req, a);
 	*f = (struct container_facts){.kind = req.ask.kind,
 		.place = req.ask.place,
+		.source = req.pod.source,
 		.pod_level = req.pod.pod_level,
 		.guaranteed = req.ask.guaranteed,
 		.has_devices = req.ask.has_devices,

@@ -57,6 +57,7 @@ struct rig {
 	bool in_shadow;
 	int64_t memory_limit; /* of every container, in bytes; 0: none */
 	const char *profiles; /* frequencyProfiles; NULL: none. Pods may wish for quiet, then */
+	uint64_t pod_shares;  /* of each pod's sandbox; 0: the runtime does not show any */
 	bool gate;            /* PodLevelResourceManagers */
 	bool untouched;       /* created containers get no cpuset (cpus: untouched) */
 	bool claims;          /* claims.enabled, without its driver */
@@ -305,6 +306,7 @@ static inline struct nri_container shown(
 	annotation[1] = (struct key_value){"numafit.io/quiet", b->wishes_quiet};
 	c.pod_annotations = &annotation[1];
 	c.nr_pod_annotations = b->wishes_quiet != NULL;
+	c.pod_shares = r->pod_shares;
 	return c;
 }
 
@@ -628,6 +630,27 @@ static inline unsigned count_lines(const struct rig *r, const char *file, const 
 		nr += strstr(line, words) != NULL;
 	(void)fclose(f);
 	return nr;
+}
+
+/* The log goes into the file log from now on. Return the former stderr. */
+static inline int redirect(const struct rig *r)
+{
+	char path[PATH_BYTES];
+	int saved = dup(STDERR_FILENO);
+
+	(void)snprintf(path, sizeof path, "%s/log", r->dir);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	(void)close(fd);
+	return saved;
+}
+
+/* The log goes to the former stderr again. Return how many of its lines have the words. */
+static inline unsigned count_in_log(const struct rig *r, int saved, const char *words)
+{
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	(void)close(saved);
+	return count_lines(r, "log", words);
 }
 
 #endif

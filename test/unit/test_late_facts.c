@@ -520,6 +520,102 @@ static void a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited(void
 	finish(&w);
 }
 
+static struct box *create_and_start(
+	struct rig *r, unsigned i, const char *name, unsigned cpus, bool is_exclusive)
+{
+	struct box *b = box_of_pod(r, i, name, cpus);
+
+	call(r, NRI_CALL_CREATE, b);
+	wait_until(r, is_quiet);
+	assert_true(held(r, b)->decision.exclusive == is_exclusive);
+	call(r, NRI_CALL_POST_START, b);
+	wait_until(r, is_quiet);
+	return b;
+}
+
+/* A pod that was resized in place since its sandbox was made: the sandbox sums up the 4 CPUs of
+ * before, and the spec has 6. */
+static void a_spec_counts_where_the_sandbox_sums_up_less(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	is_known = true;
+	make_ready(&w, &rows[2]);
+	w.r->pod_shares = 4 * FAKE_SHARES_PER_CPU;
+	start_daemon(w.r);
+	const struct box *alone = create_and_start(w.r, 1, "alone", 2, true),
+			 *shares = create_and_start(w.r, 2, "shares", 4, true);
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(held(w.r, alone)->decision.exclusive);
+		assert_true(held(w.r, shares)->decision.exclusive);
+		services_pod_changed(&w.r->d, &known);
+		wait_until(w.r, is_quiet);
+	}
+	assert_int_equal(count_lines(w.r, "journal", "\"facts\""), 0);
+	finish(&w);
+}
+
+/* Likewise where the spec is known after the containers are: until then the sandbox counts. */
+static void a_spec_that_comes_late_counts_once(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	is_known = false;
+	make_ready(&w, &rows[2]);
+	w.r->pod_shares = 4 * FAKE_SHARES_PER_CPU;
+	start_daemon(w.r);
+	(void)create_and_start(w.r, 1, "alone", 2, true);
+	const struct box *shares = create_and_start(w.r, 2, "shares", 4, false);
+
+	assert_false(held(w.r, shares)->decision.exclusive);
+	is_known = true;
+	services_pod_changed(&w.r->d, &known);
+	wait_until(w.r, is_quiet);
+	assert_true(held(w.r, shares)->decision.exclusive);
+	const unsigned nr = count_lines(w.r, "journal", "\"facts\"");
+	services_pod_changed(&w.r->d, &known);
+	wait_until(w.r, is_quiet);
+	assert_int_equal(count_lines(w.r, "journal", "\"facts\""), nr);
+	finish(&w);
+}
+
+/* A container that runs on a claim which is not reserved for its pod is never refused: only the log
+ * says that the container has no CPUs of the claim. */
+static void a_container_that_cannot_join_its_claim_is_logged(void **state)
+{
+	static const enum prepared cases[] = {FOR_ANOTHER, BEHIND_FACTS, KEPT};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct row row = {.fact = "a claim",
+			.spec = CLAIMS,
+			.shows = 2,
+			.gate = true,
+			.held = HAS_CLAIM,
+			.claim = cases[i]};
+		struct world w = {0};
+
+		is_known = shown_held.answered = false;
+		begin(&w, &row);
+		wait_until(w.r, is_settled);
+		if (row.claim == FOR_ANOTHER)
+			prepare(w.r, "p2");
+		int saved = redirect(w.r);
+		tell_facts(&w, &row);
+		const bool joined = row.claim == KEPT;
+
+		assert_int_equal(count_in_log(w.r, saved, "event=claim-not-joined"), !joined);
+		assert_int_equal(count_lines(w.r, "log",
+					 "level=warn event=claim-not-joined namespace=default "
+					 "pod=p1 container=shares text="),
+			!joined);
+		finish(&w);
+	}
+}
+
 /* A pod that shares out its own CPUs to both containers, to one of them, or to none. */
 enum part { NO_PART, ALONE_HAS_PART, SHARES_HAS_PART, BOTH_HAVE_PART };
 static const char *const parts[] = {
@@ -578,6 +674,9 @@ int main(void)
 			what_comes_between_create_and_start_is_in_force_once_the_container_runs),
 		cmocka_unit_test(where_nobody_has_facts_a_quota_is_lifted_at_once),
 		cmocka_unit_test(a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited),
+		cmocka_unit_test(a_spec_counts_where_the_sandbox_sums_up_less),
+		cmocka_unit_test(a_spec_that_comes_late_counts_once),
+		cmocka_unit_test(a_container_that_cannot_join_its_claim_is_logged),
 		cmocka_unit_test(containers_whose_facts_come_together_spend_one_budget),
 	};
 

@@ -224,7 +224,7 @@ static void a_container_is_the_same_after_encoding_and_decoding(void **state)
 			.nr_hugepages = 3,
 			.hugepages = {{GiB, 2 * GiB}, {2 * MiB, 0}, {64 << 10, 128 << 10}}},
 		"2-3", "0", notes, 2, INT64_C(1700000000000000001), "/kubepods/pod1/id1", NULL, 0,
-		NULL, 0};
+		NULL, 0, 6 * 1024};
 	struct blob payload;
 	struct nri_subject s;
 	struct err e;
@@ -234,6 +234,8 @@ static void a_container_is_the_same_after_encoding_and_decoding(void **state)
 	assert_int_equal(s.odd.code, 0);
 	assert_string_equal(s.req.pod.sandbox_id, "s1");
 	assert_string_equal(pod_annotation(&s.req.pod, "numafit.io/cpus"), "2");
+	assert_true(s.req.pod.totals.known);
+	assert_int_equal(s.req.pod.totals.cpu_milli, 6000);
 	assert_string_equal(s.req.container_id, "id1");
 	assert_string_equal(s.req.ask.name, "web");
 	assert_int_equal(s.req.created_at_ns, INT64_C(1700000000000000001));

@@ -318,25 +318,6 @@ static void no_update_is_sent_inside_a_handler(void **state)
 }
 
 /* stderr goes to a file while a case looks at the log. */
-static int redirect(const struct rig *r)
-{
-	char path[PATH_BYTES];
-	int saved = dup(STDERR_FILENO);
-
-	(void)snprintf(path, sizeof path, "%s/log", r->dir);
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
-	(void)close(fd);
-	return saved;
-}
-
-static unsigned count_in_log(const struct rig *r, int saved, const char *words)
-{
-	assert_true(dup2(saved, STDERR_FILENO) >= 0);
-	(void)close(saved);
-	return count_lines(r, "log", words);
-}
-
 static void the_log_names_a_drifted_container_once(void **state)
 {
 	struct rig *r = rig_new(true, "v0.12.5");
