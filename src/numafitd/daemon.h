@@ -27,6 +27,7 @@ struct followers {
 	struct self_files *self;
 	struct pool_bounds *pool; /* where a part of the daemon has chosen how it is enforced */
 	struct quotas *quotas;
+	unsigned facts_wait_ms; /* how long quotas wait for pods' facts; 0: two minutes */
 	struct quiet *quiet;
 	struct in_force_reads in_force;
 	struct sweep *sweep;
@@ -48,7 +49,7 @@ struct shows {
 struct daemon {
 	struct settings settings; /* in force */
 	struct configured configured;
-	struct topo topo;     /* as it is now */
+	struct topo topo;               /* as it is now */
 	struct corrections corrections; /* in what was read of the machine */
 	struct topo *machine; /* what the engine borrows once topo has changed; NULL: topo */
 	struct loop *loop;

@@ -24,9 +24,15 @@ enum { KUBELET_PERIOD_US = 100 * 1000 };
  * quota that changes is recorded before that is tried again later. */
 enum { TURN_NS = 1000 * 1000, PAUSE_MS = 1, AGAIN_MS = 1000, REWRITES_MAX = 10, NOTES_MAX = 3 };
 
+/* Quotas wait so long for a kubelet or an API server that lists no pods; a kubelet starts in less.
+ */
+enum { FACTS_WAIT_MS = 2 * 60 * 1000 };
+enum facts_wait { FACTS_NOT_AWAITED, FACTS_AWAITED, FACTS_MISSING };
+
 struct quotas {
 	struct cgroup_tree cpu; /* root "": it cannot be written */
-	struct loop_timer *turn, *again;
+	struct loop_timer *turn, *again, *facts_late;
+	enum facts_wait facts; /* of any pod whose quota would be lifted but for them */
 	struct {
 		VEC(char *);
 	} due; /* pods that are to be seen to, in order */
@@ -310,12 +316,32 @@ static void give_back_to_pod(struct daemon *d, const struct kept *l)
 
 /* A pod whose spec is still to come may have resources of its own, which its quota is to bound. A
  * quota that is lifted already stays so. */
-static bool awaits_facts(const struct daemon *d, const char *pod_uid)
+static bool lacks_facts(const struct daemon *d, const char *pod_uid)
 {
 	const struct holding *h =
 		ledger_at_by_pod(ledger_of(d), ledger_first_of_pod(ledger_of(d), pod_uid));
 
 	return !kept_find(lifted(d), pod_uid) && gather_awaits_facts(d, &h->request.pod);
+}
+
+/* The same within bounds: a kubelet may never serve the Pods API, and an API server may never
+ * answer. */
+static bool awaits_facts(const struct daemon *d, const char *pod_uid)
+{
+	const unsigned wait_ms = d->follow.facts_wait_ms;
+	struct quotas *q = d->follow.quotas;
+
+	if (kept_find(lifted(d), pod_uid))
+		return false;
+	if (!lacks_facts(d, pod_uid)) {
+		q->facts = FACTS_NOT_AWAITED;
+		return false;
+	}
+	if (q->facts == FACTS_NOT_AWAITED) {
+		q->facts = FACTS_AWAITED;
+		loop_timer_set(q->facts_late, wait_ms ? wait_ms : FACTS_WAIT_MS);
+	}
+	return q->facts == FACTS_AWAITED;
 }
 
 /* The containers with CPUs for themselves, and their pod's cgroup. */
@@ -484,6 +510,36 @@ static void try_again(void *ctx)
 	quota_note_all(d);
 }
 
+static void stop_awaiting_facts(void *ctx)
+{
+	struct daemon *d = ctx;
+	const struct ledger *l = ledger_of(d);
+	const char *before = "";
+	unsigned pods = 0;
+
+	if (d->follow.quotas->facts != FACTS_AWAITED)
+		return;
+	for (size_t i = 0; i < ledger_count(l); i++) {
+		const struct holding *h = ledger_at_by_pod(l, i);
+		const char *uid = h->request.pod.uid;
+
+		if (text_equal(uid, before) || !ledger_pod_is_unlimited(l, uid))
+			continue;
+		pods += lacks_facts(d, uid);
+		before = uid;
+	}
+	d->follow.quotas->facts = pods ? FACTS_MISSING : FACTS_NOT_AWAITED;
+	if (!pods)
+		return;
+	log_line(LOG_WARN, "quota-without-facts",
+		"pods=%u text=\"the pods' CFS quotas are lifted, although neither the kubelet nor "
+		"the API server says if the pods have resources of their own\" action=\"let the "
+		"kubelet serve the Pods API or numafitd read pods (event=pods-api-waiting, "
+		"event=apiserver-unreachable), or turn podsAPI.enabled and podsWatch.enabled off\"",
+		pods);
+	quota_note_unlifted(d);
+}
+
 static int find_tree(struct daemon *d, const char *root, struct cgroup_tree *cpu, struct err *e)
 {
 	struct cgroups c;
@@ -513,6 +569,7 @@ void quota_start(struct daemon *d, const char *root)
 	watched_files_start(&q->watched, d->loop, on_quota_touched, d);
 	q->turn = loop_timer_new(d->loop, quota_turn, d);
 	q->again = loop_timer_new(d->loop, try_again, d);
+	q->facts_late = loop_timer_new(d->loop, stop_awaiting_facts, d);
 	if (find_tree(d, root, &q->cpu, &e)) {
 		(void)text_copy(q->why_not, sizeof q->why_not, e.text);
 		if (is_to_lift(d) && d->topo.this_machine)
@@ -538,6 +595,7 @@ void quota_stop(struct daemon *d)
 	vec_fini(&q->due);
 	loop_timer_close(q->turn);
 	loop_timer_close(q->again);
+	loop_timer_close(q->facts_late);
 	free(q->at);
 	free(q->failed_pod);
 	free(q);

@@ -616,6 +616,30 @@ static void a_container_that_cannot_join_its_claim_is_logged(void **state)
 	}
 }
 
+/* Rows 0 and 2, likewise. Neither the kubelet nor the API server ever lists pods. */
+static void a_quota_does_not_wait_for_facts_for_ever(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	is_known = false;
+	make_ready(&w, &rows[2]);
+	runs(w.r, 1, "alone", 2, "2-3");
+	runs(w.r, 2, "shares", 4, "4-7");
+	w.r->d.follow.facts_wait_ms = 1;
+	int saved = redirect(w.r);
+	start_daemon(w.r);
+	wait_until(w.r, quota_is_lifted);
+	assert_int_equal(count_in_log(w.r, saved, "level=warn event=quota-without-facts"), 1);
+	/* facts that come after all have their say */
+	read_spec(&w, rows[0].spec);
+	is_known = true;
+	services_pod_changed(&w.r->d, &known);
+	wait_until(w.r, is_settled);
+	assert_string_equal(content(w.r, of_pod), "600000 100000");
+	finish(&w);
+}
+
 /* A pod that shares out its own CPUs to both containers, to one of them, or to none. */
 enum part { NO_PART, ALONE_HAS_PART, SHARES_HAS_PART, BOTH_HAVE_PART };
 static const char *const parts[] = {
@@ -674,6 +698,7 @@ int main(void)
 			what_comes_between_create_and_start_is_in_force_once_the_container_runs),
 		cmocka_unit_test(where_nobody_has_facts_a_quota_is_lifted_at_once),
 		cmocka_unit_test(a_quota_that_was_lifted_is_lifted_again_while_facts_are_awaited),
+		cmocka_unit_test(a_quota_does_not_wait_for_facts_for_ever),
 		cmocka_unit_test(a_spec_counts_where_the_sandbox_sums_up_less),
 		cmocka_unit_test(a_spec_that_comes_late_counts_once),
 		cmocka_unit_test(a_container_that_cannot_join_its_claim_is_logged),
