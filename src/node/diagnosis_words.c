@@ -391,12 +391,16 @@ static void add_never(struct text *t, const struct diagnosis *d, const struct de
 static void add_apart(struct text *t, const struct diagnosis *d, const struct decision *refused,
 	const struct admit_question *q)
 {
-	if (refused->reason && text_equal(refused->reason, "SMTAlignmentError"))
-		text_add(t, "%s (%s); ",
-			have_unequal_cores(q)
-				? "no whole cores that are free have just so many CPUs"
-				: "too few whole cores are free",
-			whole_cores_word(ask_in_the_way(refused, q)));
+	const struct ask *one = ask_in_the_way(refused, q);
+	const uint64_t cpus = one ? one->cpu_milli / MILLI_PER_CPU : 0;
+	bool smt = refused->reason && text_equal(refused->reason, "SMTAlignmentError");
+
+	if (smt && cpus && have_unequal_cores(q))
+		text_add(t,
+			"%s gives out whole cores, and no free ones have exactly %llu CPU%s together; ",
+			whole_cores_word(one), (unsigned long long)cpus, text_plural(cpus));
+	else if (smt)
+		text_add(t, "too few whole cores are free (%s); ", whole_cores_word(one));
 	add_most_free(t, d, q);
 	text_add(t, "; ");
 	add_policy(t, d, q);

@@ -7,6 +7,7 @@
 
 #include <numafit/cores.h>
 #include <numafit/cpus.h>
+#include <numafit/diagnosis.h>
 
 #include <stdio.h>
 
@@ -416,6 +417,8 @@ static void p_and_e_cores_are_given_whole(void **state)
 			"are no number of whole ones that are free"},
 		{2, "6-7", NULL},
 	};
+	struct diagnosis why;
+	char said[DIAGNOSIS_LINE_MAX];
 	struct house *h = hybrid_new(POLICY_NONE, "1");
 
 	(void)state;
@@ -431,8 +434,16 @@ static void p_and_e_cores_are_given_whole(void **state)
 		assert_int_equal(d.admit, cases[i].list != NULL);
 		if (d.admit)
 			assert_string_equal(cpuset_format(&d.cpus, got, sizeof got), cases[i].list);
-		else
-			assert_string_equal(d.message, cases[i].message);
+		if (d.admit)
+			continue;
+		assert_string_equal(d.message, cases[i].message);
+		const struct admit_question q = {engine_ledger(h->g), &h->s, .container = &req};
+		diagnose_with_remedies(&q, &d, REMEDIES_QUICKLY, NULL, &why);
+		(void)diagnosis_line(&why, &d, &q, true, said, sizeof said);
+		if (!strstr(said,
+			    "full-pcpus-only gives out whole cores, and no free ones have exactly "
+			    "1 CPU together; "))
+			fail_msg("%s", said);
 	}
 	house_free(h);
 }
