@@ -174,6 +174,34 @@ static void one_that_cannot_be_written_concerns_nobody_else(void **state)
 	rig_free(r);
 }
 
+/* A container whose cgroup the runtime does not show is bounded by no cgroup: the container leaves
+ * CPUs by an update alone. Where the answer has no room for the update, no container gets these
+ * CPUs. */
+static void cpus_that_only_an_update_frees_are_not_given_without_that_update(void **state)
+{
+	static const char room[] = "NUMAFIT_FAULT_UPDATES";
+	struct rig *r = begin();
+
+	(void)state;
+	r->hides_cgroups = true;
+	(void)start_box(r, 0, 0);
+	r->hides_cgroups = false;
+	assert_int_equal(ledger_view(engine_ledger(r->d.engine))->nr_unbounded, 1);
+#ifdef NUMAFIT_FAULTS
+	assert_int_equal(setenv(room, "1", 1), 0);
+	r->refusal = "1 container has to be updated before it starts";
+	assert_null(held(r, create_box(r, 1, 4)));
+	r->refusal = NULL;
+	assert_int_equal(unsetenv(room), 0);
+#else
+	(void)room;
+#endif
+	(void)create_box(r, 1, 4);
+	assert_int_equal(r->nr_updates, 1);
+	assert_true(cpus_are(r, &r->box[0], "4-15"));
+	rig_free(r);
+}
+
 static bool is_enforced(struct rig *r)
 {
 	return pool_is_enforced(&r->d) && pool_is_written(r);
@@ -371,6 +399,7 @@ int main(void)
 		cmocka_unit_test(a_set_that_cannot_be_read_is_written_again),
 		cmocka_unit_test(its_own_writes_are_not_those_of_another_program),
 		cmocka_unit_test(one_that_cannot_be_written_concerns_nobody_else),
+		cmocka_unit_test(cpus_that_only_an_update_frees_are_not_given_without_that_update),
 		cmocka_unit_test(
 			a_create_whose_pool_cannot_be_written_is_refused_and_nothing_moves),
 		cmocka_unit_test(a_restart_goes_on_and_mode_release_gives_back),

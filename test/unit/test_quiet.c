@@ -10,6 +10,7 @@
 #include "sweep_rig.h"
 
 #include <io/fault.h>
+#include <numafit/quiet.h>
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -171,6 +172,38 @@ static void who_does_not_wish_or_has_no_cpus_of_its_own_changes_nothing(void **s
 	(void)state;
 	(void)start_quiet(r, 0, 4, NULL);
 	(void)start_quiet(r, 1, 0, "irq,frequency=fast");
+	pass_rounds(r, &r->box[0]);
+	assert_true(all_is_as_before(r));
+	rig_free(r);
+}
+
+/* The CPUs are held from the start of the pod's sandbox on; nothing runs there yet. */
+static void a_container_that_has_not_come_yet_changes_nothing(void **state)
+{
+	const struct ask part[] = {{.name = "a",
+		.cpu_milli = 4000,
+		.cpu_limit_milli = 4000,
+		.kind = CONTAINER_APP,
+		.wishes.quiet = "irq,frequency=fast"}};
+	const struct pod pod = {.sandbox_id = "p",
+		.uid = "p",
+		.name = "p",
+		.ns = "default",
+		.qos = QOS_GUARANTEED,
+		.nr = 1,
+		.container = part};
+	struct rig *r = begin();
+	struct quiet_plan plan;
+	struct decision d;
+
+	(void)state;
+	engine_run_pod(r->d.engine, 0, &pod, &d);
+	assert_true(d.admit);
+	assert_non_null(ledger_find_waiting(engine_ledger(r->d.engine), "p", "a"));
+	quiet_plan_make(engine_ledger(r->d.engine), &r->d.settings, &plan);
+	assert_true(cpuset_empty(&plan.irq));
+	assert_true(cpuset_empty(&plan.frequency));
+	(void)start_quiet(r, 0, 4, NULL);
 	pass_rounds(r, &r->box[0]);
 	assert_true(all_is_as_before(r));
 	rig_free(r);
@@ -591,6 +624,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interrupts_keep_off_cpus_whose_container_wishes_it),
+		cmocka_unit_test(a_container_that_has_not_come_yet_changes_nothing),
 		cmocka_unit_test(who_does_not_wish_or_has_no_cpus_of_its_own_changes_nothing),
 		cmocka_unit_test(two_containers_come_and_go),
 		cmocka_unit_test(those_that_the_kernel_manages_are_counted_and_left),
