@@ -10,6 +10,7 @@
 #include <numafit/number.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PREFIX "numafit.io/"
@@ -230,12 +231,21 @@ struct said {
 	const struct key_value *unknown; /* the first that looks like a wish, and is none */
 };
 
-/* Where the pod has very many of them, most are other containers': these are seen at a glance. */
-static bool is_anothers(const char *key, const char *container)
+/* The container that the key names, KEY/CONTAINER or NAME.numafit.io/CONTAINER, if the annotation
+ * is a wish; NULL: the key names none. */
+static const char *container_of_key(const char *key)
 {
 	const char *slash = strchr(key, '/');
 
-	return slash && !text_equal(slash + 1, container) && !text_behind(key, PREFIX);
+	return slash && !text_behind(key, PREFIX) ? slash + 1 : NULL;
+}
+
+/* Where the pod has very many of them, most are other containers': these are seen at a glance. */
+static bool is_anothers(const char *key, const char *container)
+{
+	const char *whose = container_of_key(key);
+
+	return whose && !text_equal(whose, container);
 }
 
 static void hear_first(const struct key_value **first, const struct key_value *kv)
@@ -449,4 +459,58 @@ void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct as
 	if (r->settings->burstable == BURSTABLE_ONE_NODE && pod->qos == QOS_BURSTABLE)
 		wishes_lay_over(&ask->wishes,
 			&(const struct wishes){.spread = WISH_SPREAD_ONE_NODE}, false);
+}
+
+static int by_name(const void *x, const void *y)
+{
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* The names of the pod's containers in order, so that each of very many annotations is looked up at
+ * little cost. NULL: the arena is full. */
+static const char **names_in_order(const struct pod *pod, struct arena *a)
+{
+	const char **names = arena_array(a, pod->nr, sizeof *names);
+
+	for (size_t i = 0; names && i < pod->nr; i++)
+		names[i] = pod->container[i].name;
+	if (names)
+		qsort(names, pod->nr, sizeof *names, by_name);
+	return names;
+}
+
+const char *wishes_of_no_container(const struct pod *pod, struct arena *a)
+{
+	const char **names = NULL, *first = NULL;
+	char said[ODD_MAX];
+	size_t nr = 0;
+	struct nearest n;
+	struct text t;
+
+	for (size_t i = 0; pod->nr && i < pod->nr_annotations; i++) {
+		const char *key = pod->annotations[i].key, *whose = container_of_key(key);
+
+		if (!whose || !wishes_is_key(key))
+			continue;
+		names = names ? names : names_in_order(pod, a);
+		if (!names)
+			return NULL;
+		if (bsearch(&whose, names, pod->nr, sizeof *names, by_name))
+			continue;
+		first = first ? first : key;
+		nr++;
+	}
+	if (!first)
+		return NULL;
+	nearest_begin(&n, container_of_key(first));
+	for (size_t i = 0; i < pod->nr; i++)
+		nearest_try(&n, names[i], names[i]);
+	text_init(&t, said, sizeof said);
+	text_add(&t, "annotation %.*s names a container that the pod does not have", 2 * SHOWN,
+		first);
+	if (n.best)
+		text_add(&t, "; did you mean %.*s?", SHOWN, n.best);
+	if (nr > 1)
+		text_add(&t, " (so %s %zu more)", nr > 2 ? "do" : "does", nr - 1);
+	return arena_strndup(a, said, strlen(said));
 }

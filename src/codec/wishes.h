@@ -32,4 +32,10 @@ bool wishes_is_key(const char *key);
 void wishes_take(const struct wishes_reader *r, const struct pod *pod, struct ask *ask,
 	struct arena *a, struct wishes_ignored *ignored);
 
+/* The annotations that wish something for a container which is none of pod->container. Return a text
+ * that says the first of them and counts the others, from *a; NULL: there is none. No container is
+ * refused for such an annotation. The cost grows with the annotations times the logarithm of the
+ * containers. */
+const char *wishes_of_no_container(const struct pod *pod, struct arena *a);
+
 #endif

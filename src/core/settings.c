@@ -354,8 +354,8 @@ static const struct row rows[] = {
 	ROW("claims.cdiDirectory", kind_path, claims_cdi, "/var/run/cdi",
 		"where the container runtime looks for CDI files", .restart = true),
 	ROW("events.enabled", kind_bool, events, "false",
-		"emit refusals, and schedulers' hints that could not be followed, as events of the "
-		"pod",
+		"emit refusals, schedulers' hints that could not be followed, and annotations that "
+		"are not followed, as events of the pod",
 		.restart = true),
 	ROW("events.podNames", kind_word, pod_names, "own-namespace",
 		"which other pods the events of a pod name, as pods that would have to end or move. "

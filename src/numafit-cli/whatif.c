@@ -384,6 +384,9 @@ static void obey_wishes(const struct journal_fold *f, const struct settings *s, 
 		if (ignored.odd)
 			(void)fprintf(stderr, "numafit whatif: note: %s\n", ignored.odd);
 	}
+	const char *of_none = wishes_of_no_container(&x->pod, &x->annotations);
+	if (of_none)
+		(void)fprintf(stderr, "numafit whatif: note: %s\n", of_none);
 }
 
 static int answer_whatif(const struct call *c, const struct question *q, struct journal_fold *f)

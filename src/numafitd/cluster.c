@@ -233,7 +233,8 @@ void cluster_note_ignored_wish(const struct daemon *d, const struct pod *pod, co
 
 	if (!d->cluster || !d->cluster->events)
 		return;
-	struct pod_event event = event_of(pod, ask->name, ask->kind);
+	struct pod_event event =
+		event_of(pod, ask ? ask->name : NULL, ask ? ask->kind : CONTAINER_APP);
 	text_init(&t, message, sizeof message);
 	if (odd)
 		text_add(&t, "%s", odd);

@@ -23,7 +23,8 @@ void cluster_note_change(struct daemon *d);
 void cluster_note_decision(struct daemon *d, const struct admit_question *q,
 	const struct decision *dec, const char *refusal);
 /* An annotation of the pod is not followed for the container, which gets what it would get without:
- * `annotation`, because pods may not have this wish, or for the reason in `odd`. */
+ * `annotation`, because pods may not have this wish, or for the reason in `odd`. With ask NULL the
+ * annotation is for a container that the pod does not have. */
 void cluster_note_ignored_wish(const struct daemon *d, const struct pod *pod, const struct ask *ask,
 	const char *annotation, const char *odd);
 /* Moves of running containers, in words, after which the refused pod would be admitted. */

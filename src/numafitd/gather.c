@@ -502,7 +502,8 @@ enum claims_known gather_claims_of_pod(struct daemon *d, const struct pod *pod, 
 
 /* What pods' authors wish for */
 
-/* An annotation that is not followed is said where an operator looks, and where the author does. */
+/* An annotation that is not followed is said where an operator looks, and where the author does.
+ * ask is the container that runs without the wish; NULL: the pod has no such container. */
 static void say_ignored(const struct daemon *d, const struct pod *pod, const struct ask *ask,
 	const struct wishes_ignored *ignored)
 {
@@ -511,9 +512,9 @@ static void say_ignored(const struct daemon *d, const struct pod *pod, const str
 	if (!ignored->annotation && !ignored->odd)
 		return;
 	cluster_note_ignored_wish(d, pod, ask, ignored->annotation, ignored->odd);
-	log_line(LOG_INFO, "wish-ignored", "namespace=%s pod=%s container=%s %s=%s action=%s",
-		pod->ns, log_text(name, sizeof name, pod->name),
-		log_text(container, sizeof container, ask->name),
+	log_line(LOG_INFO, "wish-ignored", "namespace=%s pod=%s%s%s %s=%s action=%s", pod->ns,
+		log_text(name, sizeof name, pod->name), ask ? " container=" : "",
+		ask ? log_text(container, sizeof container, ask->name) : "",
 		ignored->odd ? "error" : "annotation",
 		log_text(what, sizeof what, ignored->odd ? ignored->odd : ignored->annotation),
 		ignored->odd ? "\"correct the pod's annotation\""
@@ -532,26 +533,66 @@ static struct wishes_ignored take_wishes(
 	return ignored;
 }
 
+static struct wishes_ignored wishes_of_none(
+	const struct daemon *d, const struct pod *pod, struct arena *a)
+{
+	const bool looks = d->settings.mode == MODE_MANAGE;
+
+	return (struct wishes_ignored){.odd = looks ? wishes_of_no_container(pod, a) : NULL};
+}
+
+/* Of a container whose part is held all was said as its pod started. Of a pod that is decided
+ * container by container, and whose spec is known by now, the first container in the spec says what
+ * is wished for containers that the pod does not have. */
+static void say_ignored_at_create(const struct daemon *d, const struct request *req,
+	const struct wishes_ignored *ignored, struct arena *a)
+{
+	const struct known_pod *known = find_known_pod(d, &req->pod);
+	struct pod whole = req->pod;
+
+	if (d->engine && ledger_find_waiting(engine_ledger(d->engine), req->pod.uid, req->ask.name))
+		return;
+	say_ignored(d, &req->pod, &req->ask, ignored);
+	if (!known || !known->pod.nr || !text_equal(known->pod.container[0].name, req->ask.name))
+		return;
+	whole.container = known->pod.container;
+	whole.nr = known->pod.nr;
+	const struct wishes_ignored of_none = wishes_of_none(d, &whole, a);
+	say_ignored(d, &req->pod, NULL, &of_none);
+}
+
 static void wishes_of_container(const struct daemon *d, struct request *req, struct arena *a)
 {
 	const struct wishes_ignored ignored = take_wishes(d, &req->pod, &req->ask, a);
 
 	req->no_memory_policy = (req->ask.wishes.memory || d->settings.across_nodes) &&
 				!nri_conn_sets_memory_policies(d->runtime.conn);
-	say_ignored(d, &req->pod, &req->ask, &ignored);
+	say_ignored_at_create(d, req, &ignored, a);
 }
 
-void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a)
+const struct wishes_ignored *gather_wishes_of_pod(
+	const struct daemon *d, struct pod *pod, struct arena *a)
 {
 	/* without annotations, too: an operator has words for namespaces */
 	struct ask *list = arena_array(a, pod->nr, sizeof *list);
+	struct wishes_ignored *ignored = arena_array(a, pod->nr + 1, sizeof *ignored);
 
-	for (size_t i = 0; list && i < pod->nr; i++) {
+	if (!list || !ignored)
+		return NULL;
+	for (size_t i = 0; i < pod->nr; i++) {
 		list[i] = pod->container[i];
-		const struct wishes_ignored ignored = take_wishes(d, pod, &list[i], a);
-		say_ignored(d, pod, &list[i], &ignored);
+		ignored[i] = take_wishes(d, pod, &list[i], a);
 	}
-	pod->container = list ? list : pod->container;
+	pod->container = list;
+	ignored[pod->nr] = wishes_of_none(d, pod, a);
+	return ignored;
+}
+
+void gather_say_ignored(
+	const struct daemon *d, const struct pod *pod, const struct wishes_ignored *ignored)
+{
+	for (size_t i = 0; ignored && i <= pod->nr; i++)
+		say_ignored(d, pod, i < pod->nr ? &pod->container[i] : NULL, &ignored[i]);
 }
 
 /* By the kubelet's present answer, where that is no older than the pod's sandbox and has the
@@ -649,7 +690,7 @@ void gather_container(struct daemon *d, struct request *req, struct arena *a)
 		req->owner = gather_token_owner(d, req);
 }
 
-void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
+const struct wishes_ignored *gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 {
 	const struct known_pod *known = find_known_pod(d, pod);
 
@@ -660,12 +701,12 @@ void gather_pod(struct daemon *d, struct pod *pod, struct arena *a)
 		shares_in_namespace(engine_ledger(d->engine), pod->ns)) {
 		pod->apart = POD_APART_CLAIMS;
 		dra_note_pod(d->dra, pod);
-		return;
+		return NULL;
 	}
 	if (known && is_known(d, known) && !take_known_containers(d, known, pod, a))
 		pod->apart = POD_APART_TOO_MANY;
 	if (!pod->container)
-		return;
+		return NULL;
 	advice_of_pod(d, pod, a);
-	gather_wishes_of_pod(d, pod, a);
+	return gather_wishes_of_pod(d, pod, a);
 }

@@ -6,6 +6,7 @@
 #include <numafit/request.h>
 
 struct daemon;
+struct wishes_ignored;
 
 /* The stage before a decision. What is known of the container or the pod beside what the
  * runtime says goes into the request, from *a: nobody is asked and waited for. */
@@ -14,12 +15,18 @@ enum { GATHER_BYTES = 4 << 20 }; /* for a pod */
 /* Its devices, a scheduler's advice, and whose the tokens are that it comes with. */
 void gather_container(struct daemon *d, struct request *req, struct arena *a);
 /* Its containers with their devices and advice, or pod->apart: why they are decided one by one.
- * What the kubelet gives to it is asked for. */
-void gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
+ * What the kubelet gives to it is asked for. Return as gather_wishes_of_pod(). */
+const struct wishes_ignored *gather_pod(struct daemon *d, struct pod *pod, struct arena *a);
 /* What their authors wish for (codec/wishes.h), in mode manage: of each container of a pod whose
- * containers are known; what is passed over is logged. After schedulers' advice, which comes before
- * a wish for NUMA nodes. */
-void gather_wishes_of_pod(const struct daemon *d, struct pod *pod, struct arena *a);
+ * containers are known. After schedulers' advice, which comes before a wish for NUMA nodes. Return
+ * what is passed over, from *a: one for each container, and one more for what names no container of
+ * the pod. NULL: the containers are not known, or the arena is full. */
+const struct wishes_ignored *gather_wishes_of_pod(
+	const struct daemon *d, struct pod *pod, struct arena *a);
+/* Say in the log and by events what was passed over (NULL: nothing) of a pod that is held or refused
+ * as one. Else gather_container() says it, of each container. */
+void gather_say_ignored(
+	const struct daemon *d, const struct pod *pod, const struct wishes_ignored *ignored);
 /* The same for containers that run already: nothing is logged. */
 void gather_running(struct daemon *d, struct request *containers, size_t nr, struct arena *a);
 /* What the spec of a running container's pod and the kubelet say by now of the container, which the

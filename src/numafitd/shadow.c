@@ -60,7 +60,7 @@ static int shadow_run_pod(void *ctx, const struct pod *asked, struct err *e)
 
 	(void)e;
 	arena_init(&a, GATHER_BYTES);
-	gather_pod(d, &pod, &a);
+	(void)gather_pod(d, &pod, &a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
 	d->measured.counters.cut_short += !dec.admit && dec.cut_short;
 	arena_fini(&a);

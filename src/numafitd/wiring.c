@@ -59,8 +59,10 @@ static int on_run_pod(void *ctx, const struct pod *asked, struct err *e)
 
 	arena_fini(a);
 	arena_init(a, GATHER_BYTES);
-	gather_pod(d, &pod, a);
+	const struct wishes_ignored *ignored = gather_pod(d, &pod, a);
 	engine_run_pod(d->engine, loop_wall_ms(), &pod, &dec);
+	if (!dec.admit || ledger_find_of_pod(engine_ledger(d->engine), pod.uid))
+		gather_say_ignored(d, &pod, ignored);
 	if (dec.admit && pool_follow_pod(d, pod.uid, e)) { /* others would still run on them */
 		engine_take_back_pod(d->engine, loop_wall_ms(), &pod, e->text, &dec);
 		pool_follow_event(d);

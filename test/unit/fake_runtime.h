@@ -35,6 +35,8 @@ struct fake_container {
 	char cpus[CPUSET_TEXT_MAX], mems[NODESET_TEXT_MAX];
 	char placement[PLACEMENT_JSON_MAX], allocated[LEASE_TEXT_MAX]; /* its annotations */
 	int64_t created_ns;
+	const struct key_value *pod_annotations; /* those that its pod's author wrote */
+	size_t nr_pod_annotations;
 };
 
 struct fake_runtime {
@@ -133,6 +135,8 @@ static inline struct nri_container fake_container_shown(
 		.name = "main",
 		.cpus = b->cpus,
 		.mems = b->mems,
+		.pod_annotations = b->pod_annotations,
+		.nr_pod_annotations = b->nr_pod_annotations,
 		.annotations = annotation,
 		.created_at_ns = b->created_ns,
 	};

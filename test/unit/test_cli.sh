@@ -215,6 +215,8 @@ see "and is named" grep -q "single-numa-node, the pod's own (the node's is best-
 run "and not where it does not" 0 advised numafit.io/topology-policy single-numa-node
 see "which is said" grep -q 'note: numafit.io/topology-policy is not looked at' "$dir/err"
 see "then it is not named" sh -c "! grep -q single-numa-node '$dir/out'"
+run "an annotation may name a container that the pod does not have" 0 advised cores.numafit.io/mm whole --set podWishes.allowed=cores
+see "which is said" grep -qx 'numafit whatif: note: annotation cores.numafit.io/mm names a container that the pod does not have; did you mean m?' "$dir/err"
 tokens() { # tokens NUMBER: 2 CPUs and so many numafit.io/cpu
 	printf '{"kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"m","resources":{"limits":{"cpu":"2","memory":"1Gi","numafit.io/cpu":"%s"}}}]}}' "$1" >"$dir/tokens.json"
 	"$numafit" whatif --machine kep3545-8 -f "$dir/tokens.json" --set devicePlugin.enabled=true

@@ -304,6 +304,39 @@ static void a_refusal_names_the_container_that_does_not_fit(void **state)
 	end(r, SIGTERM);
 }
 
+/* By the event of the pod, and once in the log, although the pod's start and each create read the
+ * annotations. */
+static void what_is_not_followed_of_a_pods_annotations_is_said_once(void **state)
+{
+	static const struct key_value notes[] = {{"numafit.io/cores", "whole"},
+		{"cores.numafit.io/mian", "whole"}, {"irq-load-balancing.crio.io/gone", "disable"}};
+	static const char *const said[] = {
+		"annotation numafit.io/cores is not followed: podWishes.allowed of this node does "
+		"not allow it",
+		"annotation cores.numafit.io/mian names a container that the pod does not have; "
+		"did you mean main? (so does 1 more)"};
+	struct rig *r = *state;
+	struct fake_container box = {.id = "p0", .pod_annotations = notes, .nr_pod_annotations = 3};
+	char set[PATH_MAX + 64];
+
+	start_api(r);
+	(void)snprintf(set, sizeof set, "apiServer.kubeconfig=%s", r->api->server.kubeconfig);
+	r->daemon.setting[0] = set;
+	hold_config(r, "podsWatch: {enabled: true}\nevents: {enabled: true}\n");
+	begin(r, NULL);
+	UNTIL(r, r->api->watches);
+	call(r, NRI_CALL_RUN_POD, &box);
+	call(r, NRI_CALL_CREATE, &box);
+	assert_true(box.runs);
+	UNTIL(r, strstr(r->api->events, said[0]) && strstr(r->api->events, said[1]));
+	assert_non_null(strstr(r->api->events, "\"reason\":\"NUMAWish\""));
+	assert_non_null(strstr(r->api->events, "\"fieldPath\":\"spec.containers{main}\""));
+	(void)await_line(r, "decision");
+	assert_int_equal(count_log(r, "event=wish-ignored"), 2);
+	assert_int_equal(count_log(r, said[1]), 1);
+	end(r, SIGTERM);
+}
+
 /* Two pods of namespace infra and one of namespace default could end, or move, for the pod. */
 static void refuse_web(struct rig *r, const char *pod)
 {
@@ -629,6 +662,7 @@ int main(void)
 		CASE(pods_are_evicted_while_the_settings_say_so),
 		CASE(placements_are_written_while_the_settings_say_so),
 		CASE(a_refusal_names_the_container_that_does_not_fit),
+		CASE(what_is_not_followed_of_a_pods_annotations_is_said_once),
 		CASE(events_name_pods_of_other_namespaces_only_where_the_operator_says_so),
 		CASE(labels_choose_sections_and_outlive_the_daemon),
 		CASE(labels_that_need_a_restart_end_the_daemon_when_they_come_first),

@@ -392,6 +392,46 @@ static void unknown_values_are_passed_over_where_the_operator_wants_that(void **
 	arena_fini(&r.a);
 }
 
+static void annotations_for_containers_that_the_pod_does_not_have_are_named(void **state)
+{
+	static const struct ask containers[] = {{.name = "web"}, {.name = "db"}, {.name = "proxy"}};
+	static const struct {
+		const char *key[3], *want;
+	} cases[] = {
+		{{"cores.numafit.io/web", "cpu-shared.crio.io/db", "numafit.io/cores"}, NULL},
+		{{"example.com/gone", "numafit.io/gone", "irq-load-balancing.crio.io"}, NULL},
+		{{"cores.numafit.io/weeb"},
+			"annotation cores.numafit.io/weeb names a container that the pod does not "
+			"have; did you mean web?"},
+		{{"core.numafit.io/logger", "numafit.io/cores", "cpu-quota.crio.io/logger"},
+			"annotation core.numafit.io/logger names a container that the pod does not "
+			"have (so does 1 more)"},
+		{{"irq-load-balancing.crio.io/prxy", "spread.numafit.io/", "cpus.numafit.io/x"},
+			"annotation irq-load-balancing.crio.io/prxy names a container that the pod "
+			"does not have; did you mean proxy? (so do 2 more)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct key_value notes[3] = {{0}};
+		struct pod pod = {.annotations = notes, .container = containers, .nr = 3};
+		struct arena a;
+
+		for (; pod.nr_annotations < 3 && cases[i].key[pod.nr_annotations];
+			pod.nr_annotations++)
+			notes[pod.nr_annotations].key = cases[i].key[pod.nr_annotations];
+		arena_init(&a, ARENA);
+		const char *got = wishes_of_no_container(&pod, &a);
+		if (!got || !cases[i].want)
+			assert_ptr_equal(got, cases[i].want);
+		else
+			assert_string_equal(got, cases[i].want);
+		pod.nr = 0; /* its containers are not known */
+		assert_null(wishes_of_no_container(&pod, &a));
+		arena_fini(&a);
+	}
+}
+
 static void a_pod_may_say_whether_it_is_moved_whatever_it_may_wish_for(void **state)
 {
 	struct read r;
@@ -536,6 +576,7 @@ int main(void)
 		cmocka_unit_test(a_value_that_is_none_is_named_with_those_that_there_are),
 		cmocka_unit_test(hostile_values_are_refused_and_nothing_else),
 		cmocka_unit_test(unknown_values_are_passed_over_where_the_operator_wants_that),
+		cmocka_unit_test(annotations_for_containers_that_the_pod_does_not_have_are_named),
 		cmocka_unit_test(a_pod_may_say_whether_it_is_moved_whatever_it_may_wish_for),
 		cmocka_unit_test(numa_nodes_are_judged_as_a_schedulers_hint),
 		cmocka_unit_test(a_schedulers_hint_comes_before_a_wish_for_numa_nodes),

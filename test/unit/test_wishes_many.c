@@ -1,7 +1,9 @@
 /* Of a pod with very many annotations: how often they are looked at, which is counted. */
 #include <numafit/text.h>
 
-static unsigned looked;
+#include <string.h>
+
+static unsigned looked, compared;
 
 static const char *counted_behind(const char *s, const char *prefix)
 {
@@ -9,9 +11,17 @@ static const char *counted_behind(const char *s, const char *prefix)
 	return text_behind(s, prefix);
 }
 
+static int counted_strcmp(const char *s, const char *t)
+{
+	compared++;
+	return strcmp(s, t);
+}
+
 #define text_behind counted_behind
+#define strcmp      counted_strcmp
 #include <codec/wishes.c> /* in the place of the library's */
 #undef text_behind
+#undef strcmp
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,10 +69,39 @@ static void wishes_of_other_containers_are_looked_at_once(void **state)
 	assert_in_range(looked, 1, 2 * NOTES);
 }
 
+/* 500 annotations and 400 containers: 200,000 comparisons, if each name were looked at each time.
+ */
+static void containers_are_not_searched_for_each_annotation(void **state)
+{
+	enum { CONTAINERS = 400, NAME_BYTES = 16 };
+	static char name[CONTAINERS][NAME_BYTES];
+	static struct ask containers[CONTAINERS];
+	const struct pod pod = {.annotations = notes,
+		.nr_annotations = NOTES,
+		.container = containers,
+		.nr = CONTAINERS};
+	struct arena a;
+
+	(void)state;
+	for (unsigned i = 0; i < CONTAINERS; i++) {
+		(void)snprintf(name[i], NAME_BYTES, "c%u", (i * 7) % CONTAINERS);
+		containers[i].name = name[i];
+	}
+	(void)taken("cpus.numafit.io", "cpus.numafit.io/c1");
+	arena_init(&a, ARENA);
+	compared = 0;
+	assert_string_equal(wishes_of_no_container(&pod, &a),
+		"annotation cpus.numafit.io/c400 names a container that the pod does not have; did "
+		"you mean c100? (so do 98 more)");
+	assert_in_range(compared, 1, (NOTES + CONTAINERS) * 10);
+	arena_fini(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wishes_of_other_containers_are_looked_at_once),
+		cmocka_unit_test(containers_are_not_searched_for_each_annotation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
