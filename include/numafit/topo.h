@@ -50,8 +50,8 @@ struct topo {
 	struct topo_cpu cpu[CPUSET_BITS]; /* by CPU id; only those in cpus mean anything */
 	uint16_t part_size[TOPO_LEVELS][CPUSET_BITS]; /* CPUs of each part, by its number */
 	uint16_t smallest_part[TOPO_LEVELS];
-	uint16_t next_thread[CPUSET_BITS]; /* the CPU's next one of its core, from the lowest one on;
-					      CPUSET_BITS: it is the last one */
+	uint16_t next_thread[CPUSET_BITS]; /* the CPU's next one of its core, from the lowest one
+					      on; CPUSET_BITS: it is the last one */
 };
 
 /* Building, in this order: nodes, then the rest in any order, then topo_seal(). All return 0 or
@@ -99,6 +99,9 @@ struct cpuset topo_threads_of(const struct topo *t, unsigned node, unsigned thre
 struct cpuset topo_cpus_of(const struct topo *t, struct nodeset nodes);
 /* The nodes that have a CPU of *cpus. */
 struct nodeset topo_nodes_of(const struct topo *t, const struct cpuset *cpus);
+/* The sockets, by the numbers of struct topo_cpu, that have a CPU of *cpus. The CPUs of one NUMA
+ * node may lie on several. */
+struct cpuset topo_sockets_of(const struct topo *t, const struct cpuset *cpus);
 /* Bytes of that kind on all the nodes together. */
 uint64_t topo_memory_of(const struct topo *t, struct nodeset nodes, unsigned kind);
 

@@ -13,13 +13,14 @@ enum { CAPACITY_NAME_MAX = TEXT_SIZE_MAX + 16, DEVICE_NAME_MAX = 32, PAGE_BYTES 
 
 static const struct {
 	const char *name;
-	size_t at; /* an unsigned of struct slice_node */
+	size_t at;     /* an unsigned of struct slice_node */
+	size_t absent; /* a bool likewise: there is no such attribute; 0: there always is */
 } slice_attributes[] = {
-	{"resource.kubernetes.io/numaNode", offsetof(struct slice_node, node_id)},
+	{"resource.kubernetes.io/numaNode", offsetof(struct slice_node, node_id), 0},
 	/* those without a domain are the driver's own */
-	{"socket", offsetof(struct slice_node, socket)},
-	{"l3Caches", offsetof(struct slice_node, nr_caches)},
-	{"threadsPerCore", offsetof(struct slice_node, threads)},
+	{"socket", offsetof(struct slice_node, socket), offsetof(struct slice_node, many_sockets)},
+	{"l3Caches", offsetof(struct slice_node, nr_caches), 0},
+	{"threadsPerCore", offsetof(struct slice_node, threads), 0},
 };
 enum { NR_ATTRIBUTES = sizeof slice_attributes / sizeof *slice_attributes };
 
@@ -61,7 +62,8 @@ struct slice_node slice_node_writable(const struct slice_node *node)
 
 bool slice_node_equal(const struct slice_node *a, const struct slice_node *b)
 {
-	if (a->node_id != b->node_id || a->socket != b->socket || a->nr_caches != b->nr_caches ||
+	if (a->many_sockets != b->many_sockets || a->node_id != b->node_id ||
+		a->socket != b->socket || a->nr_caches != b->nr_caches ||
 		a->threads != b->threads || a->cpus != b->cpus ||
 		a->whole_cores != b->whole_cores || a->closed != b->closed ||
 		a->nr_memory != b->nr_memory)
@@ -159,7 +161,11 @@ static json_t *write_attributes(const struct slice_node *node)
 	for (size_t i = 0; i < NR_ATTRIBUTES; i++) {
 		const unsigned *number =
 			(const void *)((const char *)node + slice_attributes[i].at);
+		const bool *absent =
+			(const void *)((const char *)node + slice_attributes[i].absent);
 
+		if (slice_attributes[i].absent && *absent)
+			continue;
 		(void)json_object_set_new(attributes, slice_attributes[i].name,
 			json_pack("{s:I}", "int", (json_int_t)*number));
 	}
@@ -374,20 +380,27 @@ static int slice_read_capacities(struct slice_node *node, const json_t *device, 
 static int slice_read_attributes(struct slice_node *node, const json_t *device, struct err *e)
 {
 	const json_t *attributes = json_member(device, "attributes");
+	size_t nr = NR_ATTRIBUTES;
 
 	for (size_t i = 0; i < NR_ATTRIBUTES; i++) {
 		const char *name = slice_attributes[i].name;
-		const json_t *v = json_member(json_member(attributes, name), "int");
+		const json_t *attribute = json_member(attributes, name),
+			     *v = json_member(attribute, "int");
 
+		if (slice_attributes[i].absent && !attribute) {
+			*(bool *)(void *)((char *)node + slice_attributes[i].absent) = true;
+			nr--;
+			continue;
+		}
 		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
 			json_integer_value(v) > UINT_MAX)
 			return err_set(e, EINVAL, "attributes: %s: should be a number", name);
 		*(unsigned *)(void *)((char *)node + slice_attributes[i].at) =
 			(unsigned)json_integer_value(v);
 	}
-	if (json_object_size(attributes) != NR_ATTRIBUTES)
-		return err_set(e, EINVAL, "attributes: %zu of them, not %d",
-			json_object_size(attributes), NR_ATTRIBUTES);
+	if (json_object_size(attributes) != nr)
+		return err_set(e, EINVAL, "attributes: %zu of them, not %zu",
+			json_object_size(attributes), nr);
 	return 0;
 }
 

@@ -15,7 +15,8 @@ struct json_t; /* jansson's */
 
 struct slice_node {
 	unsigned node_id;   /* the NUMA node's kernel id: resource.kubernetes.io/numaNode */
-	unsigned socket;    /* numafit.io/socket */
+	unsigned socket;    /* numafit.io/socket, */
+	bool many_sockets;  /* unless the CPUs are on several: then there is no such attribute */
 	unsigned nr_caches; /* of level 3: numafit.io/l3Caches */
 	unsigned threads;   /* of a core: numafit.io/threadsPerCore */
 	uint64_t cpus;

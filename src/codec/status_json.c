@@ -31,7 +31,8 @@ static const struct field node_rows[] = {
 	FIELD("cpus_pool", UNSIGNED, AT(cpus_pool)),
 	FIELD("cpus_available", UNSIGNED, AT(cpus_available), .optional = true),
 	FIELD("device_memory", BOOL, AT(device_memory), .optional = true),
-	FIELD("socket", UNSIGNED, AT(socket), .optional = true),
+	FIELD("socket", UNSIGNED, AT(socket), .has_flag = true, .flag = AT(has_socket)),
+	FIELD("sockets", CPUS, AT(sockets), .optional = true),
 	FIELD("threads", LIST, AT(threads), .count = AT(nr_threads), .optional = true,
 		.fields = &threads_fields),
 	FIELD("memory_group", STRING, AT(memory_group)),
@@ -317,8 +318,12 @@ static void list_threads(
 	for (; left; left -= cpuset_count(&list[n->nr_threads++].cpus))
 		list[n->nr_threads].cpus = topo_threads_of(t, node, (unsigned)n->nr_threads);
 	n->threads = list;
-	if (n->nr_threads)
-		n->socket = t->cpu[cpuset_next(&list->cpus, 0)].socket;
+	const struct cpuset sockets = topo_sockets_of(t, &t->node[node].cpus);
+	n->has_socket = cpuset_count(&sockets) == 1;
+	if (n->has_socket)
+		n->socket = cpuset_next(&sockets, 0);
+	else
+		n->sockets = sockets;
 }
 
 static void list_nodes(struct status *st, const struct snapshot *s, struct arena *a)

@@ -177,7 +177,9 @@ struct status_threads {
 
 struct status_node {
 	unsigned id;
-	unsigned socket; /* of its CPUs, as reported */
+	bool has_socket;       /* all its CPUs are on one socket: */
+	unsigned socket;       /* as reported */
+	struct cpuset sockets; /* of its CPUs, if they are on several; else empty */
 	const struct status_threads
 		*threads; /* all of its CPUs; none: it has none, or an older daemon */
 	size_t nr_threads;

@@ -170,14 +170,22 @@ static int seal_cores(struct topo *t, struct err *e)
 	return 0;
 }
 
+struct cpuset topo_sockets_of(const struct topo *t, const struct cpuset *cpus)
+{
+	struct cpuset sockets = {0};
+
+	cpuset_each (cpu, cpus)
+		cpuset_add(&sockets, t->cpu[cpu].socket);
+	return sockets;
+}
+
 static void seal_counts(struct topo *t)
 {
-	struct cpuset sockets = {0}, uncores = {0};
+	const struct cpuset sockets = topo_sockets_of(t, &t->cpus);
+	struct cpuset uncores = {0};
 
-	cpuset_each (cpu, &t->cpus) {
-		cpuset_add(&sockets, t->cpu[cpu].socket);
+	cpuset_each (cpu, &t->cpus)
 		cpuset_add(&uncores, t->cpu[cpu].uncore);
-	}
 	t->nr_cpus = cpuset_count(&t->cpus);
 	t->nr_sockets = cpuset_count(&sockets);
 	t->nr_uncores = cpuset_count(&uncores);

@@ -21,10 +21,11 @@ static unsigned caches_on(const struct topo *t, unsigned node)
 static struct slice_node node_of(const struct topo *t, const struct settings *s, unsigned node,
 	const struct share_offer *offer)
 {
-	const unsigned first = cpuset_next(&t->node[node].cpus, 0);
+	const struct cpuset sockets = topo_sockets_of(t, &t->node[node].cpus);
 	struct slice_node out = {
 		.node_id = t->ids.id[node],
-		.socket = t->cpu[first].socket,
+		.socket = cpuset_count(&sockets) == 1 ? cpuset_next(&sockets, 0) : 0,
+		.many_sockets = cpuset_count(&sockets) > 1,
 		.nr_caches = caches_on(t, node),
 		.threads = cores_step(t, &t->node[node].cpus),
 		.cpus = offer->cpus,

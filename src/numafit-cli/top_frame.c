@@ -287,11 +287,13 @@ static void fill_node(struct block_node *to, const struct status_node *n)
 	const struct status_memory *m = n->memory;
 
 	*to = (struct block_node){.id = n->id,
-		.socket = n->socket,
+		.sockets = n->sockets,
 		.threads =
 			n->nr_threads ? &n->threads->cpus : NULL, /* there is nothing else in one */
 		.nr_threads = n->nr_threads,
 		.has_memory = n->nr_memory && m->allocatable};
+	if (n->has_socket)
+		cpuset_add(&to->sockets, n->socket);
 	if (to->has_memory && m->free < m->allocatable)
 		to->alone = (double)(m->allocatable - m->free) / (double)m->allocatable;
 }

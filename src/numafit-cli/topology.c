@@ -89,15 +89,13 @@ static int export_machine(const struct topo *t, const struct corrections *found)
 static void add_cpu_cells(struct table *tab, const struct topo *t, const struct cpuset *cpus)
 {
 	char list[CPUSET_TEXT_MAX];
-	struct cpuset sockets = {0};
 
 	if (cpuset_empty(cpus)) {
 		table_add(tab, "-");
 		table_add(tab, "-");
 		return;
 	}
-	cpuset_each (cpu, cpus)
-		cpuset_add(&sockets, t->cpu[cpu].socket);
+	const struct cpuset sockets = topo_sockets_of(t, cpus);
 	table_add(tab, "%s", cpuset_format(&sockets, list, sizeof list));
 	table_add(tab, "%s", cpuset_format(cpus, list, sizeof list));
 }

@@ -86,8 +86,7 @@ static struct cpuset *fill_cpus(struct block_node *n, const struct scene *s, uns
 	for (; left; left -= cpuset_count(&threads[n->nr_threads++]))
 		threads[n->nr_threads] = topo_threads_of(s->topo, node, (unsigned)n->nr_threads);
 	n->threads = threads;
-	if (n->nr_threads)
-		n->socket = s->topo->cpu[cpuset_next(threads, 0)].socket;
+	n->sockets = topo_sockets_of(s->topo, &s->topo->node[node].cpus);
 	return threads;
 }
 

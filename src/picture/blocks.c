@@ -138,7 +138,7 @@ static void draw_group(FILE *out, const struct blocks *b, const struct measure *
 
 static bool is_in_group(const struct block_node *n, const struct block_node *of)
 {
-	return !n->nr_threads == !of->nr_threads && (!n->nr_threads || n->socket == of->socket);
+	return !n->nr_threads == !of->nr_threads && cpuset_equal(&n->sockets, &of->sockets);
 }
 
 /* Those that have CPUs come first. */
@@ -146,6 +146,7 @@ static void draw_groups(FILE *out, const struct blocks *b, const struct measure 
 {
 	auto_free const struct block_node **group = xcalloc(b->nr + 1, sizeof *group);
 	auto_free bool *drawn = xcalloc(b->nr + 1, sizeof *drawn);
+	char list[CPUSET_TEXT_MAX];
 
 	for (size_t i = 0; i < b->nr; i++) {
 		size_t nr = 0;
@@ -158,7 +159,9 @@ static void draw_groups(FILE *out, const struct blocks *b, const struct measure 
 				drawn[k] = true;
 			}
 		if (with_cpus)
-			(void)fprintf(out, "socket %u\n", b->nodes[i].socket);
+			(void)fprintf(out, "socket%s %s\n",
+				text_plural(cpuset_count(&b->nodes[i].sockets)),
+				cpuset_format(&b->nodes[i].sockets, list, sizeof list));
 		else
 			(void)fprintf(out, "without CPUs\n");
 		draw_group(out, b, m, group, nr);

@@ -7,7 +7,7 @@
 /* NUMA nodes as they are drawn. */
 struct block_node {
 	unsigned id;
-	unsigned socket;              /* of its CPUs; without CPUs it has none */
+	struct cpuset sockets;        /* of its CPUs */
 	const struct cpuset *threads; /* CPUs that are the first, the second, ... of their cores */
 	size_t nr_threads;            /* 0: it has no CPUs */
 	bool has_memory;
@@ -22,7 +22,8 @@ struct blocks {
 	int columns;        /* of a line at most, unless a single node needs more */
 };
 
-/* A block for each NUMA node, socket by socket, as many beside each other as fit. */
+/* A block for each NUMA node, by the sockets that its CPUs are on, as many beside each other as
+ * fit. */
 void blocks_draw(FILE *out, const struct blocks *b);
 /* A line for each NUMA node, in as many columns as fit. */
 void blocks_draw_lines(FILE *out, const struct blocks *b);

@@ -10,8 +10,9 @@ struct machine_core {
 };
 
 struct machine_node {
-	unsigned id, socket;
-	bool has_cpus, device_memory;
+	unsigned id, socket;   /* the socket of all its CPUs, if has_socket */
+	struct cpuset sockets; /* of its CPUs, if they are on several; else empty */
+	bool has_socket, device_memory;
 	char distances[DISTANCES_MAX]; /* "10 16 16": to each NUMA node */
 	const struct machine_core *core;
 	size_t nr_cores;
@@ -33,7 +34,8 @@ static const struct fields core_fields = FIELDS(core_rows, struct machine_core);
 #define AT(member) offsetof(struct machine_node, member)
 static const struct field node_rows[] = {
 	FIELD("id", UNSIGNED, AT(id)),
-	FIELD("socket", UNSIGNED, AT(socket), .has_flag = true, .flag = AT(has_cpus)),
+	FIELD("socket", UNSIGNED, AT(socket), .has_flag = true, .flag = AT(has_socket)),
+	FIELD("sockets", CPUS, AT(sockets), .optional = true),
 	FIELD("device_memory", BOOL, AT(device_memory), .optional = true),
 	FIELD("distances", CHARS, AT(distances), .max = DISTANCES_MAX),
 	FIELD("cores", LIST, AT(core), .count = AT(nr_cores), .fields = &core_fields),
@@ -88,12 +90,16 @@ char *ui_machine_json(const struct topo *t)
 	nodeset_each (n, t->nodes) {
 		const struct cpuset *cpus = &t->node[n].cpus;
 
+		const struct cpuset sockets = topo_sockets_of(t, cpus);
+
 		nodes[n] = (struct machine_node){.id = t->ids.id[n],
-			.has_cpus = !cpuset_empty(cpus),
+			.has_socket = cpuset_count(&sockets) == 1,
 			.device_memory = nodeset_has(t->device_memory, n),
 			.core = cores + nr};
-		if (nodes[n].has_cpus)
-			nodes[n].socket = t->cpu[cpuset_next(cpus, 0)].socket;
+		if (nodes[n].has_socket)
+			nodes[n].socket = cpuset_next(&sockets, 0);
+		else
+			nodes[n].sockets = sockets;
 		nodes[n].nr_cores = list_cores(t, cpus, cores + nr);
 		nr += nodes[n].nr_cores;
 		add_distances(t, n, nodes[n].distances);

@@ -105,7 +105,7 @@ function drawMachine(st, machine) {
 	const owners = ownersOf(st), sockets = new Map();
 	const focused = document.activeElement?.dataset?.node;
 	for (const n of machine.nodes) {
-		const s = n.socket ?? "none";
+		const s = n.sockets ?? n.socket ?? "none";
 		sockets.set(s, [...(sockets.get(s) || []), n]);
 	}
 	const grouped = sockets.size > 1 && sockets.size < machine.nodes.length;
@@ -115,7 +115,7 @@ function drawMachine(st, machine) {
 		fill($("drawing"), el("div", { className: "socket plain" }, draw(machine.nodes)));
 	else
 		fill($("drawing"), ...[...sockets].map(([s, nodes]) => el("div", { className: "socket" },
-			el("h3", null, s === "none" ? "Without CPUs" : `Socket ${s}`), draw(nodes))));
+			el("h3", null, s === "none" ? "Without CPUs" : `${typeof s === "string" ? "Sockets" : "Socket"} ${s}`), draw(nodes))));
 	if (focused !== undefined)
 		$("drawing").querySelector(`.node[data-node="${Number(focused)}"]`)?.focus();
 	drawLegend(st, owners);

@@ -12,10 +12,20 @@
 static const struct cpuset threads[4][2] = {
 	{{{0x3}}, {{0x300}}}, {{{0xc}}, {{0xc00}}}, {{{0x30}}, {{0x3000}}}, {{{0xc0}}, {{0xc000}}}};
 static const struct block_node nodes[] = {
-	{.id = 0, .threads = threads[0], .nr_threads = 2, .has_memory = true, .alone = 0.5},
-	{.id = 1, .socket = 1, .threads = threads[1], .nr_threads = 2},
-	{.id = 4, .threads = threads[2], .nr_threads = 2, .has_memory = true, .together = 0.25},
-	{.id = 12, .socket = 1, .threads = threads[3], .nr_threads = 2, .has_memory = true},
+	{.id = 0,
+		.sockets = {{1}},
+		.threads = threads[0],
+		.nr_threads = 2,
+		.has_memory = true,
+		.alone = 0.5},
+	{.id = 1, .sockets = {{2}}, .threads = threads[1], .nr_threads = 2},
+	{.id = 4,
+		.sockets = {{1}},
+		.threads = threads[2],
+		.nr_threads = 2,
+		.has_memory = true,
+		.together = 0.25},
+	{.id = 12, .sockets = {{2}}, .threads = threads[3], .nr_threads = 2, .has_memory = true},
 	{.id = 20, .has_memory = true, .alone = 1},
 };
 enum { NR_NODES = sizeof nodes / sizeof *nodes, WIDE = 120, NARROW = 30 };

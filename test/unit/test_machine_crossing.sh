@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # Machines whose NUMA nodes cross packages or caches, as guests of KVM and clouds have them, by the programs that
 # ship: each NUMA node has the CPUs of its cpulist, and the programs say where hwloc has others.
 # usage: BUILD=build/debug test/unit/test_machine_crossing.sh
@@ -6,6 +6,7 @@ set -u
 test=machine-crossing
 short=yes # it has a daemon's sockets
 . test/unit/script_rig.sh
+. test/unit/page_rig.sh
 recorded=test/machines/recorded
 
 nodes() { awk '$1 ~ /^[0-9]+$/ && NF == 6 { print $1, $5, $6 }' "$dir/out" | diff - "$dir/wanted" >"$dir/said"; }
@@ -56,7 +57,7 @@ for guest in kvm-a l3-b; do
 done
 
 "$bin/numafitd" --set "machine=$PWD/$recorded/kvm-a" --set "runDirectory=$dir/run" --set "nri.socketPath=$dir/none" \
-	--set logFormat=text >"$dir/log" 2>&1 &
+	--set logFormat=text --set metrics.address= --set ui.address=localhost:0 >"$dir/log" 2>&1 &
 daemon=$!
 tries=0
 until grep -q 'event=started' "$dir/log" || [ $tries -ge 100 ]; do
@@ -66,6 +67,13 @@ done
 name="numafitd's log on the guest"
 see "names the corrected NUMA node" line log "level=warn" "event=machine-corrected" "kind=cpus" "node=1" \
 	"says=hwloc" "2-3,6-7"
+run "numafit status of the guest" 0 "$bin/numafit" status --socket "$dir/run/numafitd.sock" -o json
+tr -d ' \n' <"$dir/out" >"$dir/out.json"
+see "has both sockets of NUMA node 0" grep -q '"sockets":"0-1"' "$dir/out.json"
+see "has no single socket" sh -c "! grep -q '\"socket\":' '$dir/out.json'"
+port=$(sed -n 's/.* event=status-page-served .*port \([0-9]*\)".*/\1/p' "$dir/log")
+see "has both sockets on the status page" gets 200 GET /api/machine
+see "of each NUMA node" test "$(body | grep -o '"sockets":"0-1"' | wc -l)" = 2
 stop_daemon
 
 # A pod of 6 CPUs is larger than each NUMA node of the guest, which has 4

@@ -128,13 +128,14 @@ static void a_text_that_is_not_utf8_is_not_written(void **state)
 
 static void nodes_that_differ_in_one_thing_are_not_equal(void **state)
 {
-	struct slice_node other[10];
+	struct slice_node other[11];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		other[i] = two_nodes[0];
 	assert_true(slice_node_equal(&other[0], &two_nodes[0]));
 	other[0].node_id++;
+	other[10].many_sockets = true;
 	other[1].socket++;
 	other[2].nr_caches++;
 	other[3].threads++;
@@ -267,6 +268,31 @@ static void assert_capacity(const struct slice_node *node, const char *want)
 	assert_int_equal(api_json_parse(text, strlen(text), &v, NULL), 0);
 	assert_int_equal(slice_written_read(v, &read_back, NULL), 0);
 	assert_true(slice_node_equal(&read_back.node[0], node));
+	api_json_free(v);
+}
+
+/* A device on several sockets has no attribute by which a constraint could match. */
+static void a_device_on_several_sockets_has_no_socket(void **state)
+{
+	struct slice_node nodes[] = {two_nodes[0], two_nodes[1]};
+	struct slice_to_write s = two();
+	struct json_t *v;
+	struct err e;
+
+	(void)state;
+	nodes[1].socket = 0;
+	nodes[1].many_sockets = true;
+	s.node = nodes;
+	auto_free char *text = slice_write_json(&s);
+	auto_free char *want = double_quoted("{'resource.kubernetes.io/numaNode':{'int':5},"
+					     "'l3Caches':{'int':1},'threadsPerCore':{'int':1}}");
+
+	assert_non_null(strstr(text, want));
+	assert_int_equal(api_json_parse(text, strlen(text), &v, NULL), 0);
+	if (slice_written_read(v, &read_back, &e))
+		fail_msg("%s", e.text);
+	assert_true(slice_node_equal(&read_back.node[0], &nodes[0]));
+	assert_true(slice_node_equal(&read_back.node[1], &nodes[1]));
 	api_json_free(v);
 }
 
@@ -481,6 +507,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slice_is_written_as_kubernetes_wants_it),
+		cmocka_unit_test(a_device_on_several_sockets_has_no_socket),
 		cmocka_unit_test(an_owner_and_a_version_are_written_where_they_are_known),
 		cmocka_unit_test(a_text_that_is_not_utf8_is_not_written),
 		cmocka_unit_test(nodes_that_differ_in_one_thing_are_not_equal),

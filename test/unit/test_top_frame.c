@@ -18,9 +18,14 @@ static const struct status_threads threads[NR_NODES][2] = {
 	{{{{0x0f}}}, {{{0x0f00}}}}, {{{{0xf0}}}, {{{0xf000}}}}};
 static const struct status_memory memory[NR_NODES] = {
 	{"memory", GIB(16), GIB(4)}, {"memory", GIB(16), GIB(16)}};
-static const struct status_node nodes[NR_NODES] = {
-	{.id = 0, .threads = threads[0], .nr_threads = 2, .memory = &memory[0], .nr_memory = 1},
+static const struct status_node nodes[NR_NODES] = {{.id = 0,
+							   .has_socket = true,
+							   .threads = threads[0],
+							   .nr_threads = 2,
+							   .memory = &memory[0],
+							   .nr_memory = 1},
 	{.id = 1,
+		.has_socket = true,
 		.socket = 1,
 		.threads = threads[1],
 		.nr_threads = 2,
