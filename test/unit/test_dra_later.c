@@ -308,6 +308,26 @@ static const char *after(struct rig *r, unsigned i, const char *device, unsigned
 	return published(r);
 }
 
+static void a_numa_node_on_several_sockets_has_no_socket(void **state)
+{
+	struct rig *r = begin();
+	struct slice_node node[SLICE_DEVICES_MAX];
+
+	(void)state;
+	assert_true(dra_wanted(r->d.dra, node) > 0);
+	assert_false(node[0].many_sockets);
+	const struct topo *t = ledger_view(engine_ledger(r->d.engine))->topo;
+	struct topo *crossing = &r->d.topo; /* which the ledger has by reference */
+
+	assert_ptr_equal(t, crossing);
+	for (unsigned n = 0; n < t->ids.nr; n++)
+		crossing->cpu[cpuset_next(&t->node[n].cpus, 0)].socket = 7;
+	const size_t nr = dra_wanted(r->d.dra, node);
+	for (size_t i = 0; i < nr; i++)
+		assert_true(node[i].many_sockets && !node[i].socket);
+	rig_free(r);
+}
+
 static void the_numa_node_with_least_left_comes_first(void **state)
 {
 	struct rig *r = begin();
@@ -396,6 +416,7 @@ int main(void)
 		cmocka_unit_test(a_claim_of_a_lost_journal_waits_for_the_api_server_and_for_room),
 		cmocka_unit_test(a_claim_of_a_lost_journal_that_is_for_nobody_is_not_held),
 		cmocka_unit_test(an_unprepare_ends_what_would_hold_a_claim_of_a_lost_journal),
+		cmocka_unit_test(a_numa_node_on_several_sockets_has_no_socket),
 		cmocka_unit_test(the_numa_node_with_least_left_comes_first),
 		cmocka_unit_test(or_the_one_with_most_left),
 		cmocka_unit_test(what_containers_have_is_not_published),
