@@ -73,6 +73,16 @@ static inline unsigned nodeset_next(struct nodeset s, unsigned from)
 	for (unsigned node = nodeset_next((set), 0); node < NODES_MAX;                             \
 		node = nodeset_next((set), node + 1))
 
+/* NUMA nodes by kernel id, ascending, each once, as another program says them: the machine need not
+ * have them, and an id may be no NUMA node's. The ids are borrowed. */
+struct node_id_list {
+	const int64_t *id;
+	size_t nr;
+};
+/* Those NUMA nodes of the list that are in *ids; empty: the machine has none of them. */
+struct nodeset nodeset_of_list(const struct node_ids *ids, struct node_id_list list);
+bool node_id_list_equal(struct node_id_list a, struct node_id_list b);
+
 /* The dense index of kernel id, or -1. */
 int node_index(const struct node_ids *ids, unsigned id);
 

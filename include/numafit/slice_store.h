@@ -2,6 +2,7 @@
 #define NUMAFIT_SLICE_STORE_H
 
 #include <numafit/err.h>
+#include <numafit/nodeset.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,9 @@ enum {
 
 struct slice_device {
 	const char *name;
-	int node; /* the NUMA node's kernel id; -1: its driver does not say it */
+	/* The NUMA nodes that the driver names, NODES_MAX at most, all equally near; none: the
+	 * driver does not say them. */
+	struct node_id_list nodes;
 	/* Then, what sysfs may know it by: a PCI address ("0000:81:00.0") or a PCIe root complex
 	 * ("pci0000:80"); NULL: neither. */
 	const char *bus;

@@ -3,6 +3,7 @@
 #include <codec/fields_json.h>
 #include <errno.h>
 #include <jansson.h>
+#include <numafit/cpuset.h>
 #include <numafit/nodeset.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,35 @@ static int read_number(
 
 /* Where a device is */
 
-static int node_of(const json_t *attributes)
+static void note_node(struct cpuset *ids, const json_t *id)
+{
+	const json_int_t node = json_is_integer(id) ? json_integer_value(id) : -1;
+
+	if (node >= 0 && node <= NODE_ID_MAX)
+		cpuset_add(ids, (unsigned)node);
+}
+
+static int read_nodes(
+	const json_t *attributes, struct arena *a, struct node_id_list *out, struct err *e)
 {
 	const json_t *value = json_member(attributes, STANDARD "numaNode");
-	const json_t *one = json_member(value, "int");
-	const json_t *id = one ? one : json_array_get(json_member(value, "ints"), 0);
-	json_int_t node = json_is_integer(id) ? json_integer_value(id) : -1;
+	const json_t *list = json_member(value, "ints");
+	struct cpuset ids = {0}; /* a list of NUMA nodes has the ids of a CPU list */
 
-	return node >= 0 && node <= NODE_ID_MAX ? (int)node : -1;
+	*out = (struct node_id_list){0};
+	note_node(&ids, json_member(value, "int"));
+	for (size_t i = 0; i < json_array_size(list); i++)
+		note_node(&ids, json_array_get(list, i));
+	const unsigned nr = cpuset_count(&ids);
+	if (!nr || nr > NODES_MAX)
+		return 0;
+	int64_t *id = arena_array(a, nr, sizeof *id);
+	if (!id)
+		return err_set(e, ENOMEM, "attributes: they need more memory than they may have");
+	out->id = id;
+	cpuset_each (node, &ids)
+		id[out->nr++] = node;
+	return 0;
 }
 
 static const char *attribute_text(const json_t *attributes, const char *key)
@@ -56,7 +78,7 @@ static const char *attribute_text(const json_t *attributes, const char *key)
 	return text && *text && strlen(text) <= ATTRIBUTE_TEXT_MAX ? text : NULL;
 }
 
-static int read_device(const json_t *v, struct slice_device *out, struct err *e)
+static int read_device(const json_t *v, struct arena *a, struct slice_device *out, struct err *e)
 {
 	const char *name = NULL;
 	json_t *attributes = NULL;
@@ -66,10 +88,12 @@ static int read_device(const json_t *v, struct slice_device *out, struct err *e)
 	int rc = read_name(v, "name", &name, e);
 	if (!rc)
 		rc = json_member_object(v, "attributes", &attributes, e);
+	*out = (struct slice_device){.name = name};
+	if (!rc)
+		rc = read_nodes(attributes, a, &out->nodes, e);
 	if (rc)
 		return rc;
-	*out = (struct slice_device){.name = name, .node = node_of(attributes)};
-	if (out->node < 0)
+	if (!out->nodes.nr)
 		out->bus = attribute_text(attributes, STANDARD "pciBusID")
 				   ?: attribute_text(attributes, STANDARD "pcieRoot");
 	return 0;
@@ -95,7 +119,7 @@ static int read_devices(const json_t *list, struct arena *a, struct slice *out, 
 	if (nr && !device)
 		return err_set(e, ENOMEM, "devices: they need more memory than they may have");
 	for (size_t i = 0; i < nr; i++) {
-		int rc = read_device(json_array_get(list, i), &device[i], e);
+		int rc = read_device(json_array_get(list, i), a, &device[i], e);
 
 		if (rc)
 			return err_add(e, rc, "devices[%zu]", i);

@@ -14,6 +14,29 @@ int node_index(const struct node_ids *ids, unsigned id)
 	return -1;
 }
 
+struct nodeset nodeset_of_list(const struct node_ids *ids, struct node_id_list list)
+{
+	struct nodeset set = {0};
+
+	for (size_t i = 0; i < list.nr; i++) {
+		const bool is_id = list.id[i] >= 0 && list.id[i] <= NODE_ID_MAX;
+		const int node = is_id ? node_index(ids, (unsigned)list.id[i]) : -1;
+
+		if (node >= 0)
+			set = nodeset_or(set, nodeset_of((unsigned)node));
+	}
+	return set;
+}
+
+bool node_id_list_equal(struct node_id_list a, struct node_id_list b)
+{
+	bool same = a.nr == b.nr;
+
+	for (size_t i = 0; same && i < a.nr; i++)
+		same = a.id[i] == b.id[i];
+	return same;
+}
+
 int nodeset_parse(
 	struct nodeset *out, const struct node_ids *ids, const char *s, size_t len, struct err *e)
 {

@@ -5,6 +5,7 @@
 #include <numafit/arena.h>
 #include <numafit/cpuset.h>
 #include <numafit/err.h>
+#include <numafit/nodeset.h>
 
 /* The messages of the kubelet's PodResources API (v1) as its client reads and writes them. All that
  * is decoded lives in the arena, and so do the bytes of what is encoded. */
@@ -14,25 +15,18 @@
 
 enum { POD_RESOURCES_MEMORY_MAX = 64 << 20 }; /* for the arena: some 20,000 pods */
 
-/* NUMA nodes by kernel id, ascending, each once. The machine need not have them: they are what a
- * device's plugin said. */
-struct held_nodes {
-	const int64_t *id;
-	size_t nr;
-};
-
 /* A device of a plugin; the kubelet has a row for each of its nodes, here it is one. */
 struct held_device {
 	const char *resource, *id;
 	bool has_topology; /* its plugin says where it is */
-	struct held_nodes nodes;
+	struct node_id_list nodes;
 };
 
 /* A block of the Static memory manager. */
 struct held_memory {
 	uint64_t page_bytes; /* 0: ordinary memory */
 	uint64_t bytes;
-	struct held_nodes nodes;
+	struct node_id_list nodes;
 };
 
 /* A device that a container has through a claim (DRA). */

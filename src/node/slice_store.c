@@ -96,7 +96,11 @@ static size_t text_bytes(const struct slice *of)
 /* What a slice's block takes beside the slice itself. */
 static size_t slice_bytes(const struct slice *of)
 {
-	return of->nr * sizeof *of->device + text_bytes(of);
+	size_t ids = 0;
+
+	for (size_t i = 0; i < of->nr; i++)
+		ids += of->device[i].nodes.nr;
+	return of->nr * sizeof *of->device + ids * sizeof *of->device->nodes.id + text_bytes(of);
 }
 
 static const char *keep_text(char **at, const char *text)
@@ -108,19 +112,31 @@ static const char *keep_text(char **at, const char *text)
 	return kept;
 }
 
+static struct node_id_list keep_nodes(int64_t **at, struct node_id_list nodes)
+{
+	const struct node_id_list kept = {*at, nodes.nr};
+
+	for (size_t i = 0; i < nodes.nr; i++)
+		*(*at)++ = nodes.id[i];
+	return kept;
+}
+
 static struct kept_slice *kept_slice_new(const struct slice *from)
 {
 	size_t bytes = sizeof(struct kept_slice) + slice_bytes(from);
 	struct kept_slice *k = xcalloc(1, bytes);
 	struct slice_device *list = (void *)k->memory;
-	char *texts = (char *)(list + from->nr);
+	int64_t *ids = (void *)(list + from->nr);
 
+	for (size_t i = 0; i < from->nr; i++)
+		list[i].nodes = keep_nodes(&ids, from->device[i].nodes);
+	char *texts = (char *)ids;
 	k->name = keep_text(&texts, from->name);
 	for (size_t i = 0; i < from->nr; i++) {
 		const struct slice_device *d = &from->device[i];
 		size_t first = d->bus ? first_of_bus(from, i) : i;
 
-		list[i] = (struct slice_device){keep_text(&texts, d->name), d->node, NULL};
+		list[i].name = keep_text(&texts, d->name);
 		if (d->bus)
 			list[i].bus = first < i ? list[first].bus : keep_text(&texts, d->bus);
 	}
@@ -141,7 +157,7 @@ static bool same_devices(const struct kept_slice *a, const struct kept_slice *b)
 
 	for (size_t i = 0; same && i < a->nr; i++)
 		same = text_equal(a->device[i].name, b->device[i].name) &&
-		       a->device[i].node == b->device[i].node &&
+		       node_id_list_equal(a->device[i].nodes, b->device[i].nodes) &&
 		       text_equal(a->device[i].bus, b->device[i].bus);
 	return same;
 }

@@ -543,10 +543,10 @@ static const struct option_row rows[] = {
 		.read = read_whatif_containers,
 		.at = AT(containers)},
 	{.name = "device",
-		.value = "NAME/nodeN",
+		.value = "NAME/nodeLIST",
 		.help = "a device that each container has been given already, as through a claim "
-			"(DRA): gpu.example.com/node2 is one on NUMA node 2; with -f those with "
-			"claims have it",
+			"(DRA): gpu.example.com/node2 is one on NUMA node 2, and node0-1,4 one that is "
+			"equally near to each of these NUMA nodes; with -f those with claims have it",
 		.read = whatif_device_read,
 		.at = AT(devices),
 		.repeats = true},

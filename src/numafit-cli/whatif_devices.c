@@ -8,17 +8,18 @@
 int whatif_device_read(const struct option_row *o, void *member, char *value, struct err *e)
 {
 	char *slash = strrchr(value, '/');
-	const char *number = slash ? text_behind(slash + 1, "node") : NULL;
-	uint64_t id;
+	const char *nodes = slash ? text_behind(slash + 1, "node") : NULL;
+	struct cpuset ids; /* a list of NUMA nodes has the grammar of a CPU list */
 
 	(void)o;
-	if (!number || slash == value ||
-		text_u64(number, strlen(number), NODE_ID_MAX, &id, NULL) < 0)
+	if (!nodes || slash == value || cpuset_parse(&ids, nodes, strlen(nodes), NULL) ||
+		cpuset_empty(&ids))
 		return err_set(e, EINVAL,
-			"it should be a name and a NUMA node, as "
-			"gpu.example.com/node2");
+			"it should be a name and NUMA nodes up to %d, as gpu.example.com/node2 or "
+			"gpu.example.com/node0-1,4",
+			NODE_ID_MAX);
 	*slash = '\0';
-	*vec_push((struct whatif_devices *)member) = (struct whatif_device){value, (unsigned)id};
+	*vec_push((struct whatif_devices *)member) = (struct whatif_device){value, nodes};
 	return 0;
 }
 
@@ -34,16 +35,17 @@ static int list_devices(const struct whatif_devices *devices, const struct topo 
 	struct device *list, struct err *e)
 {
 	for (size_t i = 0; i < devices->nr; i++) {
-		int node = node_index(&t->ids, devices->at[i].node_id);
+		const struct whatif_device *d = &devices->at[i];
+		struct nodeset nodes;
+		struct err why;
 
-		if (node < 0)
-			return err_set(e, EINVAL,
-				"--device %.64s/node%u: machine %s has no such NUMA node",
-				devices->at[i].name, devices->at[i].node_id, t->name);
-		list[i] = (struct device){.id = devices->at[i].name,
+		if (nodeset_parse(&nodes, &t->ids, d->nodes, strlen(d->nodes), &why))
+			return err_set(e, EINVAL, "--device %.64s/node%.64s: machine %s: %s",
+				d->name, d->nodes, t->name, why.text);
+		list[i] = (struct device){.id = d->name,
 			.has_topology = true,
 			.placed = true,
-			.nodes = nodeset_of((unsigned)node),
+			.nodes = nodes,
 			.healthy = true};
 	}
 	qsort(list, devices->nr, sizeof *list, by_device_name);

@@ -10,15 +10,15 @@
 /* Devices that an imagined pod has been given already, as through claims (DRA). */
 
 struct whatif_device {
-	const char *name; /* a driver's, or a resource's */
-	unsigned node_id;
+	const char *name;  /* a driver's, or a resource's */
+	const char *nodes; /* a kernel list of NUMA nodes, all equally near: "0-1,4" */
 };
 struct whatif_devices {
 	VEC(struct whatif_device);
 };
 
-/* "gpu.example.com/node2": a device of that name on NUMA node 2. For the table of options: adds one
- * to the struct whatif_devices at *member. */
+/* "gpu.example.com/node0-1,4": a device of that name on these NUMA nodes. For the table of options:
+ * adds one to the struct whatif_devices at *member. */
 int whatif_device_read(const struct option_row *o, void *member, char *value, struct err *e);
 
 /* What the pod's containers are given, for as long as the pod is looked at. */

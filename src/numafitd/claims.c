@@ -74,12 +74,16 @@ static void claimed_push(struct claimed_list *l, const char *resource, struct de
 		l->at[l->nr++] = (struct claimed){resource, device};
 }
 
-/* The NUMA node (dense index) of a device that a slice has, or -1. */
-static int node_of_slice_device(const struct daemon *d, const struct slice_device *s)
+/* The NUMA nodes of a device that a slice has; empty: the machine has none that the driver names,
+ * or the driver names none. */
+static struct nodeset nodes_of_slice_device(const struct daemon *d, const struct slice_device *s)
 {
-	if (s->node >= 0)
-		return node_index(&d->topo.ids, (unsigned)s->node);
-	return s->bus && d->topo.this_machine ? device_node_of_bus("/", &d->topo, s->bus) : -1;
+	const int node =
+		s->bus && d->topo.this_machine ? device_node_of_bus("/", &d->topo, s->bus) : -1;
+
+	return s->nodes.nr ? nodeset_of_list(&d->topo.ids, s->nodes)
+	       : node >= 0 ? nodeset_of((unsigned)node)
+			   : (struct nodeset){0};
 }
 
 static const char *claim_device_id(const struct held_claim *claim, struct arena *a)
@@ -106,14 +110,14 @@ static bool add_claim(const struct daemon *d, const struct held_claim *claim,
 			? api_slices_find(c->slices, claim->driver, claim->pool, claim->device)
 			: NULL;
 	const struct request names = {.cdi = claim->cdi, .nr_cdi = claim->nr_cdi};
-	int node = slice ? node_of_slice_device(d, slice) : -1;
+	const struct nodeset nodes = slice ? nodes_of_slice_device(d, slice) : (struct nodeset){0};
 
-	if (node >= 0) {
+	if (!nodeset_empty(nodes)) {
 		claimed_push(l, claim->driver,
 			(struct device){.id = claim_device_id(claim, a),
 				.has_topology = true,
 				.placed = true,
-				.nodes = nodeset_of((unsigned)node),
+				.nodes = nodes,
 				.healthy = true});
 		return true;
 	}

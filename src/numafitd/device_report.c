@@ -40,14 +40,12 @@ static bool has_devices(void *ctx, const struct holding *h, struct nodeset *node
 	for (size_t i = 0; held && i < held->nr_devices; i++) {
 		const struct held_device *device = &held->device[i];
 
-		for (size_t k = 0; k < device->nodes.nr; k++) {
-			int node = report_index_of(d, device->nodes.id[k]);
+		const struct nodeset on = nodeset_of_list(&d->topo.ids, device->nodes);
 
-			if (node < 0 || text_equal(device->resource, TOKEN_RESOURCE))
-				continue;
-			*nodes = nodeset_or(*nodes, nodeset_of((unsigned)node));
-			has = true;
-		}
+		if (nodeset_empty(on) || text_equal(device->resource, TOKEN_RESOURCE))
+			continue;
+		*nodes = nodeset_or(*nodes, on);
+		has = true;
 	}
 	return has;
 }

@@ -86,20 +86,11 @@ void services_note_pod(struct daemon *d, const struct known_pod *pod)
 
 static struct device device_from_held(const struct daemon *d, const struct held_device *h)
 {
-	struct device out = {.id = h->id,
+	return (struct device){.id = h->id,
 		.has_topology = h->has_topology,
 		.placed = h->nodes.nr,
+		.nodes = nodeset_of_list(&d->topo.ids, h->nodes),
 		.healthy = true};
-
-	for (size_t i = 0; i < h->nodes.nr; i++) {
-		int node = h->nodes.id[i] >= 0 && h->nodes.id[i] <= NODE_ID_MAX
-				   ? node_index(&d->topo.ids, (unsigned)h->nodes.id[i])
-				   : -1;
-
-		if (node >= 0)
-			out.nodes = nodeset_or(out.nodes, nodeset_of((unsigned)node));
-	}
-	return out;
 }
 
 /* Resources of a container, POD_DEVICES_MAX of them, those with a place; tokens are CPUs, and no

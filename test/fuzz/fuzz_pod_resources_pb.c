@@ -13,7 +13,7 @@ static void check_text(const char *s)
 	assert(s && text_is_utf8(s, strlen(s)));
 }
 
-static void check_nodes(const struct held_nodes *n)
+static void check_nodes(const struct node_id_list *n)
 {
 	for (size_t i = 1; i < n->nr; i++)
 		assert(n->id[i - 1] < n->id[i]);

@@ -20,8 +20,13 @@ static void check_slice(const struct slice *s)
 {
 	CHECK(*s->name && *s->driver && *s->pool && s->nr_slices && s->nr <= SLICE_DEVICES_MAX);
 	for (size_t i = 0; i < s->nr; i++) {
-		CHECK(*s->device[i].name && s->device[i].node <= NODE_ID_MAX);
-		CHECK(s->device[i].node < 0 || !s->device[i].bus);
+		const struct node_id_list nodes = s->device[i].nodes;
+
+		for (size_t k = 0; k < nodes.nr; k++)
+			CHECK(nodes.id[k] >= 0 && nodes.id[k] <= NODE_ID_MAX &&
+				(!k || nodes.id[k - 1] < nodes.id[k]));
+		CHECK(*s->device[i].name && s->device[i].nodes.nr <= NODES_MAX);
+		CHECK(!s->device[i].nodes.nr || !s->device[i].bus);
 		CHECK(!s->device[i].bus || *s->device[i].bus);
 	}
 }
@@ -42,7 +47,8 @@ static void check_slice_store(struct slice *s)
 			slice_store_find(store, s->driver, s->pool, d->name);
 
 		CHECK(!kept == !whole);
-		CHECK(!kept || (kept->node == d->node && text_equal(kept->bus, d->bus)));
+		CHECK(!kept || (node_id_list_equal(kept->nodes, d->nodes) &&
+				       text_equal(kept->bus, d->bus)));
 	}
 	CHECK(slice_store_count(store).devices == (whole ? s->nr : 0));
 	s->nr_slices = 1;

@@ -150,7 +150,7 @@ static void a_device_of_a_slice_is_known_once_it_comes(void **state)
 	begin();
 	assert_null(gpu0(w));
 	deliver_slice(REFLECTOR_PUT, "a", 2);
-	assert_int_equal(gpu0(w)->node, 2);
+	assert_int_equal(*gpu0(w)->nodes.id, 2);
 	assert_int_equal(w->changes, 1);
 	assert_false(api_slices_synced(w->s));
 	synced();
@@ -168,15 +168,15 @@ static void a_device_whose_slices_are_wiped_stays_known_until_they_come_back(voi
 	deliver_slice(REFLECTOR_PUT, "a", 2);
 	synced();
 	deliver_slice(REFLECTOR_DELETE, "a", 2);
-	assert_int_equal(gpu0(w)->node, 2);
+	assert_int_equal(*gpu0(w)->nodes.id, 2);
 	assert_int_equal(w->changes, 1);
 	deliver_slice(REFLECTOR_PUT, "b", 3);
-	assert_int_equal(gpu0(w)->node, 3);
+	assert_int_equal(*gpu0(w)->nodes.id, 3);
 	assert_int_equal(w->changes, 2);
 	/* wiped while the watch was away */
 	begin();
 	synced();
-	assert_int_equal(gpu0(w)->node, 3);
+	assert_int_equal(*gpu0(w)->nodes.id, 3);
 	assert_int_equal(api_slices_count(w->s).slices, 0);
 }
 

@@ -143,7 +143,17 @@ see "likewise" [ "$(grep -c 'for it alone, on NUMA node 5' "$dir/out")" = 2 ]
 run "devices on two NUMA nodes are too many for single-numa-node" 1 "$numafit" whatif --machine kep3545-8 \
 	--cpus 4 --device gpu.example.com/node5 --device nic.example.com/node2 --policy single-numa-node
 run "a device on no NUMA node of the machine is bad usage" 2 "$numafit" whatif --machine kep3545-4 --cpus 4 --device gpu.example.com/node9
-see "and named" says err "--device gpu.example.com/node9: machine kep3545-4 has no such NUMA node"
+see "and named" says err "--device gpu.example.com/node9: machine kep3545-4: there is no NUMA node 9"
+run "likewise one of a list of NUMA nodes" 2 "$numafit" whatif --machine kep3545-4 --cpus 4 --device gpu.example.com/node0-1,9
+see "which is named" says err "--device gpu.example.com/node0-1,9: machine kep3545-4: there is no NUMA node 9"
+for odd in "" , 1, 3-1 -1 64- 1024 99999999999999999999 0-1023,1024 1.5 "$(printf '0,%.0s' $(seq 5000))x"; do
+	run "a device's odd list of NUMA nodes is bad usage: $(printf %.20s "$odd")" 2 "$numafit" whatif --machine kep3545-4 --cpus 4 --device "gpu.example.com/node$odd"
+	see "and the right form is said" says err "it should be a name and NUMA nodes up to 1023, as gpu.example.com/node2 or gpu.example.com/node0-1,4"
+done
+run "a device that is equally near to several NUMA nodes has its CPUs on any of them" 0 "$numafit" whatif --machine kep3545-8 \
+	--cpus 4 --memory 1Gi --device gpu.example.com/node5-6,5 --policy restricted
+see "with all of its NUMA nodes" says out "gpu.example.com (gpu.example.com) on NUMA nodes 5-6"
+see "of which it gets one" says out "for it alone, on NUMA node 5"
 run "so is one without a NUMA node" 2 "$numafit" whatif --machine kep3545-4 --cpus 4 --device gpu.example.com
 run "so are more than a pod may have" 2 "$numafit" whatif --machine kep3545-4 --cpus 1 --containers 17 --device gpu.example.com/node0
 printf '%s\n' 'kind: Pod' 'spec:' '  containers:' \

@@ -185,8 +185,10 @@ static const struct ask asks[] = {{.name = "app", .has_claims = true}, {.name = 
 static const struct held_claim gpu0_and_gpu1[] = {CLAIM("gpu1"), CLAIM("gpu0"), CLAIM("gpu1")};
 static const struct held_claim other[] = {
 	{"ml", "c", "nic.example.com", "n1", "gpu0", "", NULL, 0}};
-static const struct slice_device gpus[] = {{"gpu0", 4, NULL}, {"gpu1", 6, NULL},
-	{"nowhere", -1, NULL}, {"elsewhere", 700, NULL}, {"bus", -1, "0000:81:00.0"}};
+static const int64_t ids[] = {4, 6, 63, 700};
+static const struct slice_device gpus[] = {{"gpu0", {ids, 1}, NULL}, {"gpu1", {ids + 1, 1}, NULL},
+	{"nowhere", {0}, NULL}, {"elsewhere", {ids + 3, 1}, NULL}, {"bus", {0}, "0000:81:00.0"},
+	{"several", {ids, 4}, NULL}};
 
 struct world {
 	struct daemon d;
@@ -282,6 +284,19 @@ static void devices_of_claims_are_attached_where_their_slice_says(void **state)
 	assert_true(nodeset_equal(r->device[0].nodes, nodeset_of(2))); /* NUMA node 4 */
 	assert_true(nodeset_equal(r->device[1].nodes, nodeset_of(3)));
 	assert_true(r->device[0].has_topology && r->device[0].placed && r->device[0].healthy);
+}
+
+/* KEP-6072: a list of NUMA nodes in no order; this machine has only two of its elements. */
+static void a_device_of_several_numa_nodes_is_on_all_that_the_machine_has(void **state)
+{
+	static const struct held_claim several[] = {CLAIM("several")};
+	struct world *w = *state;
+
+	kubelet_shows(several, 1);
+	struct request req = gathered(w, "app");
+	assert_int_equal(req.pod.nr_attached, 1);
+	assert_true(nodeset_equal(req.pod.attached->device->nodes,
+		nodeset_or(nodeset_of(2), nodeset_of(3)))); /* NUMA nodes 4 and 6 */
 }
 
 static void a_device_without_a_node_is_known_and_not_attached(void **state)
@@ -732,6 +747,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(devices_of_claims_are_attached_where_their_slice_says),
+		IN_WORLD(a_device_of_several_numa_nodes_is_on_all_that_the_machine_has),
 		IN_WORLD(a_device_without_a_node_is_known_and_not_attached),
 		IN_WORLD(a_device_that_no_slice_has_is_said_to_be_unknown),
 		IN_WORLD(claims_that_the_kubelet_has_not_shown_are_said_to_be_unknown),

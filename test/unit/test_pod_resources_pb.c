@@ -9,7 +9,7 @@
 
 static const uint64_t MiB = UINT64_C(1) << 20, GiB = UINT64_C(1) << 30;
 
-static void assert_nodes(const struct held_nodes *got, const int64_t *want, size_t nr)
+static void assert_nodes(const struct node_id_list *got, const int64_t *want, size_t nr)
 {
 	assert_int_equal(got->nr, nr);
 	for (size_t i = 0; i < nr; i++)

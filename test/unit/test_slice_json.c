@@ -3,6 +3,7 @@
 #include <codec/api_json.h>
 #include <errno.h>
 #include <io/file.h>
+#include <numafit/cpuset.h>
 #include <numafit/mem.h>
 #include <numafit/text.h>
 
@@ -65,35 +66,41 @@ static void a_device_is_where_its_standard_attributes_say(void **state)
 {
 	static const struct {
 		const char *device;
-		int node;
+		const char *nodes; /* "": the slice says none */
 		const char *bus;
 	} rows[] = {
-		{ATTRIBUTE(NUMA, "{'int':3}"), 3, NULL},
-		{ATTRIBUTE(NUMA, "{'int':0}"), 0, NULL},
-		{ATTRIBUTE(NUMA, "{'int':1023}"), 1023, NULL},
-		{ATTRIBUTE(NUMA, "{'ints':[5,4,1]}"), 5, NULL},
-		{ATTRIBUTE(BUS, "{'string':'0000:81:00.0'}"), -1, "0000:81:00.0"},
-		{ATTRIBUTE(ROOT, "{'string':'pci0000:80'}"), -1, "pci0000:80"},
-		{ATTRIBUTE(ROOT, "{'string':'pci0000:80'},'" BUS "':{'string':'0000:81:00.0'}"), -1,
+		{ATTRIBUTE(NUMA, "{'int':3}"), "3", NULL},
+		{ATTRIBUTE(NUMA, "{'int':0}"), "0", NULL},
+		{ATTRIBUTE(NUMA, "{'int':1023}"), "1023", NULL},
+		{ATTRIBUTE(NUMA, "{'ints':[5,4,1]}"), "1,4-5", NULL},
+		{ATTRIBUTE(NUMA, "{'ints':[5,5,5]}"), "5", NULL},
+		{ATTRIBUTE(NUMA, "{'ints':[64,1023,1024,-1,'0',4294967296,1e3]}"), "64,1023", NULL},
+		{ATTRIBUTE(NUMA, "{'ints':[-1]},'" BUS "':{'string':'0000:81:00.0'}"), "",
+			"0000:81:00.0"},
+		{ATTRIBUTE(NUMA, "{'ints':{'0':1}}"), "", NULL},
+		{ATTRIBUTE(NUMA, "{'ints':7}"), "", NULL},
+		{ATTRIBUTE(BUS, "{'string':'0000:81:00.0'}"), "", "0000:81:00.0"},
+		{ATTRIBUTE(ROOT, "{'string':'pci0000:80'}"), "", "pci0000:80"},
+		{ATTRIBUTE(ROOT, "{'string':'pci0000:80'},'" BUS "':{'string':'0000:81:00.0'}"), "",
 			"0000:81:00.0"},
 		/* what the driver says itself comes first */
-		{ATTRIBUTE(BUS, "{'string':'0000:81:00.0'},'" NUMA "':{'int':2}"), 2, NULL},
+		{ATTRIBUTE(BUS, "{'string':'0000:81:00.0'},'" NUMA "':{'int':2}"), "2", NULL},
 		/* no node, or none that a kernel has */
-		{ATTRIBUTE(NUMA, "{'int':-1},'" BUS "':{'string':'0000:81:00.0'}"), -1,
+		{ATTRIBUTE(NUMA, "{'int':-1},'" BUS "':{'string':'0000:81:00.0'}"), "",
 			"0000:81:00.0"},
-		{ATTRIBUTE(NUMA, "{'int':1024}"), -1, NULL},
-		{ATTRIBUTE(NUMA, "{'ints':[]}"), -1, NULL},
+		{ATTRIBUTE(NUMA, "{'int':1024}"), "", NULL},
+		{ATTRIBUTE(NUMA, "{'ints':[]}"), "", NULL},
 		/* another type than theirs */
-		{ATTRIBUTE(NUMA, "{'string':'1'}"), -1, NULL},
-		{ATTRIBUTE(NUMA, "7"), -1, NULL},
-		{ATTRIBUTE(NUMA, "{'int':1.5}"), -1, NULL},
-		{ATTRIBUTE(BUS, "{'version':'0000:81:00.0'}"), -1, NULL},
-		{ATTRIBUTE(BUS, "{'string':''}"), -1, NULL},
+		{ATTRIBUTE(NUMA, "{'string':'1'}"), "", NULL},
+		{ATTRIBUTE(NUMA, "7"), "", NULL},
+		{ATTRIBUTE(NUMA, "{'int':1.5}"), "", NULL},
+		{ATTRIBUTE(BUS, "{'version':'0000:81:00.0'}"), "", NULL},
+		{ATTRIBUTE(BUS, "{'string':''}"), "", NULL},
 		/* names of others: these are the driver's own */
-		{ATTRIBUTE("numaNode", "{'int':3}"), -1, NULL},
-		{ATTRIBUTE("dra.net/numaNode", "{'int':3}"), -1, NULL},
-		{"{'name':'a'}", -1, NULL},
-		{"{'name':'a','attributes':null}", -1, NULL},
+		{ATTRIBUTE("numaNode", "{'int':3}"), "", NULL},
+		{ATTRIBUTE("dra.net/numaNode", "{'int':3}"), "", NULL},
+		{"{'name':'a'}", "", NULL},
+		{"{'name':'a','attributes':null}", "", NULL},
 	};
 	char list[TEXT_MAX];
 
@@ -105,10 +112,35 @@ static void a_device_is_where_its_standard_attributes_say(void **state)
 		read_devices(&r, list);
 		if (r.rc)
 			fail_msg("%s: %s", rows[i].device, r.e.text);
-		if (r.slice.device->node != rows[i].node ||
-			!text_equal(r.slice.device->bus, rows[i].bus))
-			fail_msg("%s: node %d, bus %s", rows[i].device, r.slice.device->node,
+		const struct slice_device *d = r.slice.device;
+		struct cpuset ids = {0};
+		char nodes[CPUSET_TEXT_MAX];
+		for (size_t k = 0; k < d->nodes.nr; k++)
+			cpuset_add(&ids, (unsigned)d->nodes.id[k]);
+		if (!text_equal(cpuset_format(&ids, nodes, sizeof nodes), rows[i].nodes) ||
+			!text_equal(d->bus, rows[i].bus))
+			fail_msg("%s: NUMA nodes %s, bus %s", rows[i].device, nodes,
 				r.slice.device->bus ? r.slice.device->bus : "none");
+		done(&r);
+	}
+}
+
+/* A machine has 64 NUMA nodes at most. */
+static void a_list_of_more_numa_nodes_than_a_machine_can_have_says_nothing(void **state)
+{
+	(void)state;
+	for (unsigned nr = NODES_MAX; nr <= NODES_MAX + 1; nr++) {
+		char ids[TEXT_MAX / 2], list[TEXT_MAX];
+		struct reading r;
+		struct text t;
+
+		text_init(&t, ids, sizeof ids);
+		for (unsigned i = 0; i < nr; i++)
+			text_add(&t, "%s%u", i ? "," : "", 2 * (nr - i));
+		(void)snprintf(list, sizeof list, "[" ATTRIBUTE(NUMA, "{'ints':[%s]}") "]", ids);
+		read_devices(&r, list);
+		assert_int_equal(r.rc, 0);
+		assert_int_equal(r.slice.device->nodes.nr, nr == NODES_MAX ? NODES_MAX : 0);
 		done(&r);
 	}
 }
@@ -215,7 +247,7 @@ static void recorded_slices_are_read(void **state)
 {
 	static const struct {
 		const char *driver, *device;
-		int node;
+		int node; /* -1: the slice says none */
 	} rows[] = {
 		{"dra.cpu", "cpudevnuma007", -1}, /* it has names of its own for that */
 		{"gpu.example.com", "gpu0", 2},
@@ -251,7 +283,8 @@ static void recorded_slices_are_read(void **state)
 			slice_store_find(s, rows[i].driver, "n1", rows[i].device);
 
 		assert_non_null(d);
-		assert_int_equal(d->node, rows[i].node);
+		assert_int_equal(d->nodes.nr, rows[i].node >= 0);
+		assert_true(!d->nodes.nr || *d->nodes.id == rows[i].node);
 	}
 	slice_store_free(s);
 }
@@ -260,6 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_device_is_where_its_standard_attributes_say),
+		cmocka_unit_test(a_list_of_more_numa_nodes_than_a_machine_can_have_says_nothing),
 		cmocka_unit_test(a_slice_says_of_which_pool_it_is),
 		cmocka_unit_test(an_object_that_is_no_slice_is_refused),
 		cmocka_unit_test(more_devices_than_a_slice_has_are_refused),

@@ -28,7 +28,8 @@ static int teardown(void **state)
 static bool put(struct slice_store *s, const char *name, uint64_t generation, uint64_t nr_slices,
 	const char *device, int node)
 {
-	const struct slice_device one = {.name = device, .node = node};
+	const int64_t id = node;
+	const struct slice_device one = {.name = device, .nodes = {&id, 1}};
 	int rc = slice_store_put(s,
 		&(struct slice){name, "gpu.example.com", "n1", generation, nr_slices, &one, 1},
 		NULL);
@@ -43,21 +44,23 @@ static int node_of(const struct slice_store *s, const char *device)
 {
 	const struct slice_device *d = slice_store_find(s, "gpu.example.com", "n1", device);
 
-	return d ? d->node : UNKNOWN;
+	return d ? (int)*d->nodes.id : UNKNOWN;
 }
 
 static void a_device_is_found_by_driver_pool_and_name(void **state)
 {
 	const struct slice_device gpus[] = {
-		{.name = "gpu1", .node = 3},
-		{.name = "gpu0", .node = -1, .bus = "0000:81:00.0"},
-		{.name = "gpu2", .node = -1, .bus = "0000:81:00.0"},
+		{.name = "gpu1", .nodes = {(const int64_t[]){3, 64, 1023}, 3}},
+		{.name = "gpu0", .bus = "0000:81:00.0"},
+		{.name = "gpu2", .bus = "0000:81:00.0"},
 	};
 	const struct slice slice = {"a", "gpu.example.com", "n1", 1, 1, gpus, 3};
 	struct slice_store *s = *state;
 
 	assert_int_equal(slice_store_put(s, &slice, NULL), 1);
-	assert_int_equal(node_of(s, "gpu1"), 3);
+	const struct slice_device *gpu1 = slice_store_find(s, "gpu.example.com", "n1", "gpu1");
+	assert_true(node_id_list_equal(gpu1->nodes, gpus[0].nodes));
+	assert_ptr_not_equal(gpu1->nodes.id, gpus[0].nodes.id); /* it is a copy */
 	assert_string_equal(
 		slice_store_find(s, "gpu.example.com", "n1", "gpu0")->bus, "0000:81:00.0");
 	assert_ptr_equal(slice_store_find(s, "gpu.example.com", "n1", "gpu0")->bus,
@@ -178,7 +181,7 @@ static void a_slice_that_is_put_again_as_it_was_changes_nothing(void **state)
 
 static void an_object_that_moves_to_another_pool_leaves_the_first_one_known(void **state)
 {
-	const struct slice_device one = {.name = "nic0", .node = 6};
+	const struct slice_device one = {.name = "nic0", .nodes = {(const int64_t[]){6}, 1}};
 	struct slice_store *s = *state;
 
 	put(s, "a", 1, 1, "gpu0", 0);
@@ -186,7 +189,7 @@ static void an_object_that_moves_to_another_pool_leaves_the_first_one_known(void
 		slice_store_put(
 			s, &(struct slice){"a", "nic.example.com", "n1", 1, 1, &one, 1}, NULL),
 		1);
-	assert_int_equal(slice_store_find(s, "nic.example.com", "n1", "nic0")->node, 6);
+	assert_int_equal(*slice_store_find(s, "nic.example.com", "n1", "nic0")->nodes.id, 6);
 	assert_int_equal(node_of(s, "gpu0"), 0);
 	assert_int_equal(slice_store_count(s).slices, 1);
 	assert_int_equal(slice_store_count(s).pools, 2);
@@ -203,7 +206,7 @@ static int put_full_slice(struct slice_store *s, unsigned nr, struct err *e)
 	for (unsigned i = 0; i < SLICE_DEVICES_MAX; i++) {
 		(void)snprintf(name[i], NAME_BYTES, "gpu-%u", i);
 		(void)snprintf(bus[i], NAME_BYTES, "0000:%02x:%02x.%u", i / 4, nr % 32, i % 4);
-		device[i] = (struct slice_device){name[i], -1, bus[i]};
+		device[i] = (struct slice_device){name[i], {0}, bus[i]};
 	}
 	return slice_store_put(s,
 		&(struct slice){pool, "gpu.example.com", pool, 1, 1, device, SLICE_DEVICES_MAX}, e);

@@ -498,7 +498,8 @@ static void devices_are_where_they_are_for_other_readers(void **state)
 	assert_int_equal(slice.nr, 2);
 	assert_int_equal(slice.nr_slices, 1);
 	assert_string_equal(slice.device[1].name, "numa5");
-	assert_int_equal(slice.device[1].node, 5);
+	assert_int_equal(slice.device[1].nodes.nr, 1);
+	assert_int_equal(*slice.device[1].nodes.id, 5);
 	arena_fini(&a);
 	api_json_free(v);
 }
