@@ -73,10 +73,10 @@ func onOneNUMANode(requests ...string) map[string]any {
 	return map[string]any{"constraints": []any{map[string]any{"requests": requests, "matchAttribute": "resource.kubernetes.io/numaNode"}}}
 }
 
-// podWithClaim asks for nothing but the claim, which all its containers name but for one called beside.
-func podWithClaim(name, template string, containers ...want) map[string]any {
+// podWithClaim asks for a claim, which all its containers name but for one called beside.
+func podWithClaim(name, qos, template string, containers ...want) map[string]any {
 	var p map[string]any
-	if err := json.Unmarshal(manifest(name, bestEffort, nil, containers), &p); err != nil {
+	if err := json.Unmarshal(manifest(name, qos, nil, containers), &p); err != nil {
 		panic(err)
 	}
 	spec := member(p, "spec")
@@ -92,7 +92,7 @@ func podWithClaim(name, template string, containers ...want) map[string]any {
 // claims has the cluster make a pod of one container with a claim by that template.
 func (c *cluster) claims(name, template string) {
 	c.Helper()
-	c.createObject(podsPath, podWithClaim(name, template, want{name: "main"}))
+	c.createObject(podsPath, podWithClaim(name, bestEffort, template, want{name: "main"}))
 }
 
 // claimOf is the claim that was made for the pod.

@@ -33,7 +33,7 @@ func TestClusterDRADriver(t *testing.T) {
 	})
 	c.components = []string{asDRADriver}
 	c.createDRAObjects()
-	gpus := c.startDRA()
+	gpus := c.startDRA(madeUpGPUs())
 	for _, step := range []struct {
 		name string
 		do   func(*cluster)
@@ -121,7 +121,7 @@ func (c *cluster) isAtRest() {
 }
 
 func (c *cluster) givesWhatIsClaimed() {
-	c.createObject(podsPath, podWithClaim("claim-one", claimFour, want{name: "main"}, want{name: beside}))
+	c.createObject(podsPath, podWithClaim("claim-one", bestEffort, claimFour, want{name: "main"}, want{name: beside}))
 	c.runsOnClaim("claim-one", claimCPUs)
 	claim := c.claimOf("claim-one")
 	s := c.share(claim, podClaim)
@@ -212,8 +212,8 @@ func (c *cluster) sharesIfToldTo() {
 	cpus := asksFor(podClaim, numaClass, claimCPUs)
 	c.createTemplate("shared", parameters(map[string]any{"shared": true}), cpus)
 	two := []want{{name: "main"}, {name: "second"}}
-	c.createObject(podsPath, podWithClaim("claim-shared", "shared", two...))
-	c.createObject(podsPath, podWithClaim("claim-alone", claimFour, two...))
+	c.createObject(podsPath, podWithClaim("claim-shared", bestEffort, "shared", two...))
+	c.createObject(podsPath, podWithClaim("claim-alone", bestEffort, claimFour, two...))
 	first := c.runsOnClaim("claim-shared", claimCPUs)
 	if second := c.life("claim-shared", "second"); second.cpus != first.cpus || second.mems != first.mems {
 		c.Errorf("%v and %v are to be on the same CPUs", first, second)
@@ -252,7 +252,7 @@ func (c *cluster) givesWholeCores() {
 
 func (c *cluster) runsJob() {
 	const completions = 6
-	p := podWithClaim("", claimFour, want{name: "main", args: []string{"sleep 1"}})
+	p := podWithClaim("", bestEffort, claimFour, want{name: "main", args: []string{"sleep 1"}})
 	member(p, "spec")["restartPolicy"] = "Never"
 	delete(p, "apiVersion")
 	delete(p, "kind")
@@ -289,7 +289,7 @@ func (c *cluster) runsJob() {
 func (c *cluster) holdsBeforeStart() {
 	c.runs("pool", burstable, batch...)
 	all := len(c.life("pool", "batch").of)
-	p := podWithClaim("claim-never", claimFour, want{name: "main"})
+	p := podWithClaim("claim-never", bestEffort, claimFour, want{name: "main"})
 	member(p, "spec")["containers"].([]any)[0].(map[string]any)["image"] = "localhost/not-there:1"
 	c.createObject(podsPath, p)
 	c.await("the image to be missed", func() bool { return c.eventSaying("claim-never", "not-there") != "" })
@@ -490,7 +490,7 @@ func (c *cluster) runsExamples() {
 func (c *cluster) givesRequestsNothing() {
 	c.runs("pool", burstable, batch...)
 	all := len(c.life("pool", "batch").of)
-	p := podWithClaim("claim-mirror", claimFour, want{name: "main"})
+	p := podWithClaim("claim-mirror", bestEffort, claimFour, want{name: "main"})
 	asks := map[string]string{"cpu": fmt.Sprint(claimCPUs), "memory": claimMemory}
 	resources := member(member(p, "spec")["containers"].([]any)[0].(map[string]any), "resources")
 	resources["requests"], resources["limits"] = asks, asks

@@ -359,7 +359,7 @@ func (d *compared) insist(twice bool, when string, a, b *life) {
 func (d *compared) startsAnew() {
 	d.claims("claim-runs", claimFour)
 	runs := d.runsFour("claim-runs")
-	p := podWithClaim("claim-early", claimFour, want{name: "main"})
+	p := podWithClaim("claim-early", bestEffort, claimFour, want{name: "main"})
 	member(p, "spec")["containers"].([]any)[0].(map[string]any)["image"] = lateImage
 	d.createObject(podsPath, p)
 	d.await("its image to be missed", func() bool { return d.eventSaying("claim-early", lateImage) != "" })

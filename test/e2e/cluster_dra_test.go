@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,6 +20,7 @@ const (
 	draBatches = 5 // with restarts in between
 	draCPUs    = 2 // of each pod
 	draClass   = "gpu"
+	oneGPU     = "one-gpu" // a template of claims
 	withClaims = "components/device-claims"
 )
 
@@ -35,7 +35,7 @@ func TestClusterDRADevices(t *testing.T) {
 	c.components = []string{withClaims}
 	c.patch = append(c.patch, map[string]any{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--set=deviceClaims.wait=1500ms"})
 	c.createDRAObjects()
-	driver := c.startDRA()
+	driver := c.startDRA(madeUpGPUs())
 	for _, step := range []struct {
 		name string
 		do   func(*cluster)
@@ -77,19 +77,10 @@ func TestClusterDRADevices(t *testing.T) {
 // createDRAObjects are a class of the driver's devices, and a template for claims of one.
 func (c *cluster) createDRAObjects() {
 	c.Helper()
-	request := map[string]any{"name": "gpu", "exactly": map[string]any{"deviceClassName": draClass}}
-	for path, object := range map[string]any{
-		"/apis/resource.k8s.io/v1/deviceclasses": map[string]any{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
-			"metadata": map[string]any{"name": draClass},
-			"spec":     map[string]any{"selectors": []any{map[string]any{"cel": map[string]any{"expression": `device.driver == "` + draDriver + `"`}}}}},
-		"/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates": map[string]any{"apiVersion": "resource.k8s.io/v1",
-			"kind": "ResourceClaimTemplate", "metadata": map[string]any{"name": "one-gpu"},
-			"spec": map[string]any{"spec": map[string]any{"devices": map[string]any{"requests": []any{request}}}}},
-	} {
-		if status := c.ask("POST", path, toJSON(object), nil); status != http.StatusCreated {
-			c.Fatalf("%s: %d", path, status)
-		}
-	}
+	c.createObject("/apis/resource.k8s.io/v1/deviceclasses", map[string]any{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
+		"metadata": map[string]any{"name": draClass},
+		"spec":     map[string]any{"selectors": []any{map[string]any{"cel": map[string]any{"expression": `device.driver == "` + draDriver + `"`}}}}})
+	c.createTemplate(oneGPU, nil, map[string]any{"name": "gpu", "exactly": map[string]any{"deviceClassName": draClass}})
 }
 
 func (c *cluster) setPolicy(policy string) {
@@ -100,24 +91,11 @@ func (c *cluster) setPolicy(policy string) {
 	c.awaitRollout()
 }
 
-func claimingPod(name string) []byte {
-	var p map[string]any
-	if err := json.Unmarshal(manifest(name, guaranteed, nil, []want{{name: "app", milli: draCPUs * 1000, memory: 16 * mi}}), &p); err != nil {
-		panic(err)
-	}
-	spec := member(p, "spec")
-	spec["resourceClaims"] = []any{map[string]any{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}}
-	member(spec["containers"].([]any)[0].(map[string]any), "resources")["claims"] = []any{map[string]any{"name": "gpu"}}
-	return toJSON(p)
-}
-
 // createBatch has that many pods run, all at once.
 func (c *cluster) createBatch(first, nr int) {
 	c.Helper()
 	for i := first; i < first+nr; i++ {
-		if status := c.ask("POST", podsPath, claimingPod(fmt.Sprint("gpu-", i)), nil); status != http.StatusCreated {
-			c.Fatalf("pod %d is not created: %d", i, status)
-		}
+		c.createObject(podsPath, podWithClaim(fmt.Sprint("gpu-", i), guaranteed, oneGPU, want{name: "app", milli: draCPUs * 1000, memory: 16 * mi}))
 	}
 	c.await(fmt.Sprintf("pods %d to %d to run", first, first+nr-1), func() bool {
 		running := 0

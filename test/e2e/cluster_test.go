@@ -57,6 +57,7 @@ type cluster struct {
 	nrNodes       int                 // NUMA nodes of its node
 	patch         []any               // of the DaemonSet
 	components    []string            // of deploy/, beside those of the overlay
+	gates         string              // feature gates of the control plane
 	box           *box                // that the node is in; nil: it is on this machine
 	killedKubelet bool                // amid what containerd did for it, perhaps
 }
@@ -119,7 +120,7 @@ func (c *cluster) startControlPlane() {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+key,
 		"--service-account-signing-key-file="+key, "--endpoint-reconciler-type=none", "--allow-privileged=true",
 		"--kubelet-preferred-address-types=InternalIP", "--audit-policy-file="+c.path("audit.json"),
-		"--audit-log-path="+c.path("audit.log"), "--profiling=false")
+		"--audit-log-path="+c.path("audit.log"), "--profiling=false", "--feature-gates="+c.gates)
 	c.await("kube-apiserver", func() bool { return c.connect() && c.ask("GET", "/readyz", nil, nil) == http.StatusOK })
 	c.launch("kube-controller-manager", "KUBERNETES", "--kubeconfig="+c.kubeconfig("controllers", "controllers"), "--leader-elect=false",
 		"--use-service-account-credentials", "--service-account-private-key-file="+key,
@@ -163,7 +164,7 @@ func (c *cluster) startScheduler(extenders ...any) {
 		"leaderElection":   map[string]any{"leaderElect": false}, "extenders": extenders,
 		"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
 	c.must(os.WriteFile(c.path("scheduler.json"), toJSON(config), 0o600))
-	c.launch("kube-scheduler", "KUBERNETES", "--config="+c.path("scheduler.json"), "--secure-port=0")
+	c.launch("kube-scheduler", "KUBERNETES", "--config="+c.path("scheduler.json"), "--secure-port=0", "--feature-gates="+c.gates)
 }
 
 // certificate is what kube-apiserver makes for itself when it starts for the first time, and the

@@ -42,6 +42,9 @@ ExecStart=/usr/local/bin/busybox ip link set eth0 up
 ExecStart=/usr/local/bin/busybox ip route add default via ` + gateway + `
 `}
 
+// withoutNumafitd are files of a node that has numafitd as a pod alone: an empty unit is never started.
+var withoutNumafitd = map[string]string{"etc/systemd/system/numafitd.service": ""}
+
 // TestClusterVM: each step finds what the one before has left. NODE_VM is the command that boots the node.
 func TestClusterVM(t *testing.T) {
 	patience, again = 15*time.Minute, time.Second // the node is slow
@@ -49,7 +52,7 @@ func TestClusterVM(t *testing.T) {
 	c.policy, c.nrNodes = "restricted", 4
 	t.Cleanup(c.endWithVM)
 	c.startControlPlane()
-	c.bootNode()
+	c.bootNode(withoutNumafitd)
 	for _, step := range []struct {
 		name string
 		do   func(*cluster)
@@ -70,15 +73,16 @@ func TestClusterVM(t *testing.T) {
 	c.T = t
 }
 
-// bootNode returns when its first process runs cases. The kubelet's port is that of this machine, too: a
-// connection comes from 127.0.0.1, which QEMU makes the gateway of.
-func (c *cluster) bootNode() {
+// bootNode returns when the node's first process runs cases. more: files of the node. The kubelet's port is that of
+// this machine, too: a connection comes from 127.0.0.1, which QEMU makes the gateway of.
+func (c *cluster) bootNode(more map[string]string) {
 	c.Helper()
 	c.run("busybox", "ip", "route", "replace", "local", nodeIP, "dev", "lo", "src", "127.0.0.1", "table", "local")
 	over := c.path("over")
 	config := maps.Clone(kubeletInCluster)
 	maps.Copy(config, asNodeOfVM)
 	files := maps.Clone(nodeInCluster)
+	maps.Copy(files, more)
 	files["etc/kubernetes/kubelet.d/cluster.conf"] = string(toJSON(config))
 	files["etc/kubernetes/node.kubeconfig"] = c.read(c.kubeconfig("node", "node"))
 	for name, text := range files {
@@ -86,7 +90,6 @@ func (c *cluster) bootNode() {
 		c.must(os.MkdirAll(filepath.Dir(path), 0o755))
 		c.must(os.WriteFile(path, []byte(text), 0o600))
 	}
-	c.must(os.Symlink("/dev/null", filepath.Join(over, "etc/systemd/system/numafitd.service")))
 	c.must(os.Setenv("OVER", over))
 	// While the node waits its clock goes with this machine's, or time-outs would fire before an answer can come
 	c.must(os.Setenv("MORE", "-icount shift=3,sleep=on -device virtio-net-pci,netdev=n,romfile= -netdev user,id=n,net=10.1.0.0/24,host="+

@@ -16,9 +16,9 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// A DRA driver whose GPUs exist only by their name: it publishes them in ResourceSlices with the NUMA
-// nodes that they are said to be on, and prepares claims by a CDI device of the claim's name, as
-// drivers of vendors do, which says nothing of where the GPU is.
+// A DRA driver, which publishes its devices in ResourceSlices with the NUMA nodes that they are said to be on, and
+// prepares claims by a CDI device of the claim's name, as drivers of vendors do: nothing in that name says where the
+// device is. On the machine that is made up the devices are GPUs that exist only by their name.
 
 const (
 	draDriver   = "gpu.example.com"
@@ -35,19 +35,33 @@ const (
 // draNode is where GPU i is: one after another on other nodes than CPUs are taken from in their order.
 func draNode(i int) int { return (i*5 + 3) % madeNodes }
 
+// draDevice is a device of the driver. Several NUMA nodes are published as a list.
+type draDevice struct {
+	name, model string
+	nodes       []int
+}
+
+func madeUpGPUs() (all []draDevice) {
+	for i := range draGPUs {
+		all = append(all, draDevice{name: fmt.Sprint("gpu", i), model: "x1", nodes: []int{draNode(i)}})
+	}
+	return all
+}
+
 type draPlugin struct {
 	dra.UnimplementedDRAPluginServer
 	registration.UnimplementedRegistrationServer
 	c          *cluster
+	devices    []draDevice
 	mu         sync.Mutex
 	generation int64
 	registered int // times that the kubelet has said so
 }
 
 // startDRA serves until the test ends, and waits until the kubelet has it and its slices are there.
-func (c *cluster) startDRA() *draPlugin {
+func (c *cluster) startDRA(all []draDevice) *draPlugin {
 	c.Helper()
-	p, done, ended := &draPlugin{c: c, generation: 1}, make(chan struct{}), make(chan struct{})
+	p, done, ended := &draPlugin{c: c, devices: all, generation: 1}, make(chan struct{}), make(chan struct{})
 	c.must(os.MkdirAll(cdiFolder, 0o755))
 	servers := []*grpc.Server{
 		p.serve(draEndpoint, func(s *grpc.Server) { dra.RegisterDRAPluginServer(s, p) }),
@@ -59,7 +73,7 @@ func (c *cluster) startDRA() *draPlugin {
 			select {
 			case <-done:
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(max(again, 100*time.Millisecond)):
 				p.publish()
 			}
 		}
@@ -107,9 +121,8 @@ func (p *draPlugin) isPublished() bool {
 func (p *draPlugin) publish() {
 	for i := range draSlices {
 		var devices []any
-		for g := i; g < draGPUs; g += draSlices {
-			devices = append(devices, map[string]any{"name": fmt.Sprint("gpu", g), "attributes": map[string]any{
-				"resource.kubernetes.io/numaNode": map[string]any{"int": draNode(g)}, "model": map[string]any{"string": "x1"}}})
+		for d := i; d < len(p.devices); d += draSlices {
+			devices = append(devices, p.devices[d].published())
 		}
 		if p.c.ask("GET", slicesPath+"/"+sliceName(i), nil, nil) != http.StatusNotFound {
 			continue
@@ -119,6 +132,15 @@ func (p *draPlugin) publish() {
 			"spec": map[string]any{"driver": draDriver, "nodeName": nodeName, "devices": devices,
 				"pool": map[string]any{"name": draPool, "generation": p.generation, "resourceSliceCount": draSlices}}}), nil)
 	}
+}
+
+func (d draDevice) published() any {
+	numaNode := map[string]any{"int": d.nodes[0]}
+	if len(d.nodes) > 1 {
+		numaNode = map[string]any{"ints": d.nodes}
+	}
+	return map[string]any{"name": d.name, "attributes": map[string]any{
+		"resource.kubernetes.io/numaNode": numaNode, "model": map[string]any{"string": d.model}}}
 }
 
 func (p *draPlugin) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,29 +14,47 @@ import (
 	devices "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// Another vendor's device plugin: GPUs on the NUMA nodes of the second socket, so that CPUs beside them
-// are not those that are taken first. They exist only by their name. Like theirs it registers again
-// with each new kubelet.
+// Another vendor's device plugin. Like those of vendors the plugin registers again with each new kubelet. On the
+// machine that is made up its devices are GPUs on the NUMA nodes of the second socket, so that CPUs beside them are
+// not the CPUs that are taken first, and exist only by their name.
 
 const (
 	gpu          = "vendor.example/gpu"
 	firstGPUNode = madeNodes / madeSockets
 	gpusPerNode  = 4
 	nrGPUs       = (madeNodes - firstGPUNode) * gpusPerNode
-	gpuSocket    = "gpu.sock"
 	gpuEnv       = "GPUS"
 )
 
-type gpuPlugin struct {
+type devicePlugin struct {
 	devices.UnimplementedDevicePluginServer
+	resource   string
+	devices    []*devices.Device
 	server     *grpc.Server
-	registered os.FileInfo // the kubelet's socket with which we are
+	registered os.FileInfo // the kubelet's socket with which the plugin is registered
 	done       chan struct{}
 }
 
-// startGPUs serves them until the test ends, and waits until the kubelet has them.
 func (n *node) startGPUs() {
-	p, ended := &gpuPlugin{done: make(chan struct{})}, make(chan struct{})
+	n.Helper()
+	var all []*devices.Device
+	for i := range nrGPUs {
+		node := firstGPUNode + i/gpusPerNode
+		all = append(all, deviceOn(fmt.Sprintf("gpu-node%d-%d", node, i%gpusPerNode), node))
+	}
+	n.startPlugin(gpu, all)
+}
+
+// deviceOn is a healthy device on a NUMA node.
+func deviceOn(id string, node int) *devices.Device {
+	return &devices.Device{ID: id, Health: devices.Healthy,
+		Topology: &devices.TopologyInfo{Nodes: []*devices.NUMANode{{ID: int64(node)}}}}
+}
+
+// startPlugin serves a resource until the test ends, and waits until the kubelet has all of its devices.
+func (n *node) startPlugin(resource string, all []*devices.Device) {
+	n.Helper()
+	p, ended := &devicePlugin{resource: resource, devices: all, done: make(chan struct{})}, make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
@@ -53,15 +70,17 @@ func (n *node) startGPUs() {
 		}
 	}()
 	n.Cleanup(func() { close(p.done); <-ended })
-	n.await("the GPUs", func() bool { return n.allocatable(gpu) == nrGPUs })
+	n.await("the devices "+resource, func() bool { return n.allocatable(resource) == len(all) })
 }
 
-func (p *gpuPlugin) keepRegistered() {
+func (p *devicePlugin) socket() string { return strings.ReplaceAll(p.resource, "/", "-") + ".sock" }
+
+func (p *devicePlugin) keepRegistered() {
 	kubelet, err := os.Stat(devices.KubeletSocket)
 	if err != nil {
 		return
 	}
-	_, wiped := os.Stat(devices.DevicePluginPath + gpuSocket)
+	_, wiped := os.Stat(devices.DevicePluginPath + p.socket())
 	if wiped == nil && p.registered != nil && os.SameFile(kubelet, p.registered) && kubelet.ModTime().Equal(p.registered.ModTime()) {
 		return
 	}
@@ -71,11 +90,11 @@ func (p *gpuPlugin) keepRegistered() {
 	}
 }
 
-func (p *gpuPlugin) serve() error {
+func (p *devicePlugin) serve() error {
 	if p.server != nil {
 		p.server.Stop()
 	}
-	path := devices.DevicePluginPath + gpuSocket
+	path := devices.DevicePluginPath + p.socket()
 	os.Remove(path)
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -87,7 +106,7 @@ func (p *gpuPlugin) serve() error {
 	return nil
 }
 
-func (p *gpuPlugin) register() error {
+func (p *devicePlugin) register() error {
 	conn, err := grpc.NewClient("unix://"+devices.KubeletSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
@@ -96,29 +115,23 @@ func (p *gpuPlugin) register() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, err = devices.NewRegistrationClient(conn).Register(ctx,
-		&devices.RegisterRequest{Version: devices.Version, Endpoint: filepath.Base(gpuSocket), ResourceName: gpu})
+		&devices.RegisterRequest{Version: devices.Version, Endpoint: p.socket(), ResourceName: p.resource})
 	return err
 }
 
-func (p *gpuPlugin) GetDevicePluginOptions(context.Context, *devices.Empty) (*devices.DevicePluginOptions, error) {
+func (p *devicePlugin) GetDevicePluginOptions(context.Context, *devices.Empty) (*devices.DevicePluginOptions, error) {
 	return &devices.DevicePluginOptions{}, nil
 }
 
-func (p *gpuPlugin) ListAndWatch(_ *devices.Empty, stream devices.DevicePlugin_ListAndWatchServer) error {
-	all := &devices.ListAndWatchResponse{}
-	for i := range nrGPUs {
-		node := firstGPUNode + i/gpusPerNode
-		all.Devices = append(all.Devices, &devices.Device{ID: fmt.Sprintf("gpu-node%d-%d", node, i%gpusPerNode), Health: devices.Healthy,
-			Topology: &devices.TopologyInfo{Nodes: []*devices.NUMANode{{ID: int64(node)}}}})
-	}
-	if err := stream.Send(all); err != nil {
+func (p *devicePlugin) ListAndWatch(_ *devices.Empty, stream devices.DevicePlugin_ListAndWatchServer) error {
+	if err := stream.Send(&devices.ListAndWatchResponse{Devices: p.devices}); err != nil {
 		return err
 	}
 	<-stream.Context().Done()
 	return nil
 }
 
-func (p *gpuPlugin) Allocate(_ context.Context, ask *devices.AllocateRequest) (*devices.AllocateResponse, error) {
+func (p *devicePlugin) Allocate(_ context.Context, ask *devices.AllocateRequest) (*devices.AllocateResponse, error) {
 	answer := &devices.AllocateResponse{}
 	for _, c := range ask.ContainerRequests {
 		answer.ContainerResponses = append(answer.ContainerResponses,

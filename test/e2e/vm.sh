@@ -23,6 +23,10 @@ fi
 
 program() { # path [name]: into the root, with the libraries that it is linked with and that are not there
 	install -D -m755 "$1" "$dir/root/$bin/${2:-$(basename "$1")}"
+	libraries "$1"
+}
+
+libraries() { # path: into the root, where they are not there
 	{ ldd "$1" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
 		[ -e "$dir/root$library" ] || install -D "$(realpath "$library")" "$dir/root$library"
 	done
